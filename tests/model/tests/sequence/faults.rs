@@ -37,16 +37,26 @@ pub(crate) enum Fault {
     ReleasesTheLiving,
     /// A claim that was given up is only ended where it stands already.
     GivesUpWhatStandsOnly,
+    /// A lease is judged by the clock of a client, which is ahead of the store's.
+    ClientsClock,
+    /// A claim keeps the token that stands.
+    TokenStays,
+    NeverParks,
+    /// A larger number that did nothing forgets the one that it passed.
+    PassedIsForgotten,
+    /// A larger number passes one that may not run again.
+    PassesTheUncertain,
 }
 
 /// Checks that the fault breaks the promise, and that without it the same callers cannot.
 fn caught(fault: Fault, on_crash: OnCrash, breaks: Promise) {
+    let gaps = match fault {
+        Fault::PassedIsForgotten | Fault::PassesTheUncertain => Gaps::Accept,
+        _ => Gaps::Refuse(1),
+    };
     let protocol = |fault| Protocol {
         workers: 2,
-        choice: Choice {
-            gaps: Gaps::Refuse(1),
-            on_crash,
-        },
+        choice: Choice { gaps, on_crash },
         stragglers: u8::from(breaks == GivenUpStays),
         fault,
         forgets: fault == Fault::None,
@@ -100,4 +110,12 @@ each_is_caught! {
     a_stopped_stream_that_goes_on_runs_twice: StoppedGoesOn, Uncertain, breaks AtMostOnce;
     an_operator_who_releases_what_is_alive_runs_it_twice: ReleasesTheLiving, Uncertain, breaks AtMostOnce;
     a_claim_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Rerun, breaks GivenUpStays;
+    a_number_that_moves_before_its_body_stands_in_the_way: MovesBeforeTheBody, Rerun, breaks GoesOn;
+    a_lease_judged_by_the_clients_clock_lets_two_hold: ClientsClock, Rerun, breaks OneHolder;
+    a_claim_without_a_token_of_its_own_is_not_fenced_off: TokenStays, Rerun, breaks TokensGrow;
+    a_claim_without_a_token_of_its_own_has_its_effect_late: TokenStays, Rerun, breaks InOrder;
+    a_claim_without_a_token_of_its_own_has_its_effect_again: TokenStays, Rerun, breaks NeverAgain;
+    a_budget_that_is_not_looked_at_is_overdrawn: NeverParks, Rerun, breaks BudgetKept;
+    a_release_that_forgets_what_it_passed_lets_smaller_ones_go_late: PassedIsForgotten, Rerun, breaks InOrder;
+    a_larger_number_that_passes_the_uncertain_leaves_it_behind: PassesTheUncertain, Uncertain, breaks OnlyAbandonedIsPassed;
 }

@@ -2,43 +2,44 @@
 
 use idempotent_runtime::{
     lease::sequence::{
-        Answer, Applied, Claim, Decision, Draft, Gaps, Holding, Last, Refusal, Standing, decide,
+        Answer, Applied, Decision, Draft, Gaps, Holding, Last, Refusal, Standing, decide,
     },
-    record::OutcomeKind,
+    policy::OnCrash,
+    record::{OutcomeKind, TokenRule},
 };
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{FRESH, NOW},
+    pack::{FRESH, LEASE, NOW},
     store::{self, Kind, Write},
     watch::Promise,
-    world::{Body, Cell, End, Held, Phase, Run, Seen, Straggler, What, Worker, World},
+    world::{Body, Cell, End, Held, Phase, Seen, Straggler, What, Worker, World},
 };
 
 impl Protocol {
     pub(crate) fn decision(&self, number: u8, owns: bool, cell: Option<Cell>) -> Decision {
-        let claim = self.choice.claim(number, owns);
-        let claim = match (self.fault, cell.and_then(|cell| cell.running)) {
-            (
-                Fault::TakeoverSkips,
-                Some(Run {
-                    state: Standing::Running,
-                    ..
-                }),
-            ) => Claim {
-                gaps: Gaps::Accept,
-                ..claim
-            },
-            _ => claim,
-        };
+        let mut claim = self.choice.claim(number, owns);
         let mut stream = cell.map(Cell::stream);
-        if let (Fault::StoppedGoesOn, Some(stream)) = (self.fault, &mut stream) {
-            stream.running = stream
-                .running
-                .filter(|running| running.state == Standing::Running);
+        let mut now = NOW;
+        let running = stream.as_mut().and_then(|stream| stream.running.as_mut());
+        let state = running.as_ref().map(|running| running.state);
+        match (self.fault, running) {
+            (Fault::TakeoverSkips, _) if state == Some(Standing::Running) => {
+                claim.gaps = Gaps::Accept;
+            }
+            (Fault::StoppedGoesOn, _) if state != Some(Standing::Running) => {
+                stream.iter_mut().for_each(|stream| stream.running = None);
+            }
+            (Fault::PassesTheUncertain, Some(running)) if running.number < number.into() => {
+                running.on_crash = OnCrash::Rerun;
+                claim.on_crash = OnCrash::Rerun;
+            }
+            (Fault::ClientsClock, _) => now = now.plus(LEASE),
+            (Fault::NeverParks, _) => claim.max_takeovers = u32::MAX,
+            _ => {}
         }
-        decide(&claim, stream.as_ref(), NOW, FRESH)
+        decide(&claim, stream.as_ref(), now, FRESH)
     }
 
     pub(crate) fn call(&self, world: &mut World, worker: usize, number: u8) {
@@ -145,6 +146,10 @@ impl Protocol {
         };
         let draft = match self.fault {
             Fault::MovesBeforeTheBody => moved(&draft),
+            Fault::TokenStays if world.cell.is_some() => Draft {
+                token: TokenRule::Keep,
+                ..draft
+            },
             _ => draft,
         };
         let write = Write {
@@ -219,11 +224,13 @@ impl Protocol {
             .choice
             .holding(&held, owns)
             .end(&written.ending(), FRESH);
-        if self.fault == Fault::ReleaseForgets
-            && draft.running.is_none()
-            && draft.last == Last::Keep
-        {
-            draft.last = Last::Forget;
+        let did_nothing = matches!(written, End::Release | End::Unpolled);
+        match self.fault {
+            Fault::ReleaseForgets if did_nothing => draft.last = Last::Forget,
+            Fault::PassedIsForgotten if did_nothing && held.run.takeovers == 0 => {
+                draft.running = None;
+            }
+            _ => {}
         }
         let write = Write {
             draft,
