@@ -12,8 +12,8 @@
 //! `last` is a number, its fingerprint, and its outcome with kind, schema and bytes. It stands in
 //! every state, outside the codec, under an [`OutcomeKind`] of its own that an older build refuses.
 //! `running` is the number beside it. The subject's fingerprint is then that of r; attempt, attempt
-//! id, holder, `on_crash` and token are the record's. Under `accept_gaps` a [`Passed`] number stands
-//! beside `running`, so that a larger one that did nothing puts it back.
+//! id, holder, `on_crash` and token are the record's. Under `accept_gaps` a [`Passed`] number
+//! stands beside `running`, so that a larger one that did nothing puts it back.
 //!
 //! A store needs no new condition: each write stands where `seen` stands, as every swap does. It
 //! needs one new rule: a draft *keeps* `last` unless it says that it moves ([`Last`]). So a
@@ -42,7 +42,7 @@ use crate::{
     record::{AttemptId, FencingToken, Moment, OutcomeKind, Time, TokenRule, Version},
 };
 
-/// What a stream's record says.
+/// The record of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Names what stands: fresh at every write.
@@ -66,13 +66,13 @@ pub struct Stream {
 pub struct Applied {
     /// The number.
     pub number: u64,
-    /// What must be equal in a copy.
+    /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
-    /// What answers a copy.
+    /// The answer to a copy.
     pub answer: Answer,
 }
 
-/// What answers a copy of the last number.
+/// The answer to a copy of the last number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The outcome of this kind that was recorded.
@@ -86,11 +86,11 @@ pub enum Answer {
 pub struct Running {
     /// The number.
     pub number: u64,
-    /// What must be equal in a copy.
+    /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
     /// Where it stands.
     pub state: Standing,
-    /// What becomes of it when its holder vanishes.
+    /// Says how it goes on when its holder vanishes.
     pub on_crash: OnCrash,
     /// How many holders of this number vanished.
     pub takeovers: u32,
@@ -103,7 +103,7 @@ pub struct Running {
 pub struct Passed {
     /// The number.
     pub number: u64,
-    /// What must be equal in a copy.
+    /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
     /// How many holders of this number vanished.
     pub takeovers: u32,
@@ -120,18 +120,18 @@ pub enum Standing {
     Parked,
 }
 
-/// What a call brings.
+/// A call, as it comes to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its number.
     pub number: u64,
-    /// What must be equal in a copy: of number and arguments.
+    /// Must be equal in a copy: it is of number and arguments.
     pub fingerprint: Fingerprint,
     /// Its own name, the same for every try of one call.
     pub attempt_id: AttemptId,
     /// Which numbers may be missing.
     pub gaps: Gaps,
-    /// What becomes of the number when this holder vanishes.
+    /// Says how the number goes on when this holder vanishes.
     pub on_crash: OnCrash,
     /// How long a holder may be silent.
     pub lease: Duration,
@@ -141,7 +141,7 @@ pub struct Claim {
     pub max_takeovers: u32,
 }
 
-/// What a call does whose number does not follow the last one.
+/// The rule for a call whose number does not follow the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gaps {
     /// It is refused. A stream begins with this number.
@@ -159,7 +159,7 @@ pub struct Draft {
     pub version: Version,
     /// The token.
     pub token: TokenRule,
-    /// What becomes of the last number.
+    /// The rule for the last number.
     pub last: Last,
     /// As in the [`Stream`].
     pub running: Option<Running>,
@@ -171,7 +171,7 @@ pub struct Draft {
     pub expires: Option<Moment>,
 }
 
-/// What a write does to the last number.
+/// The rule for the last number in a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
     /// It stays, with its fingerprint and its outcome.
@@ -211,7 +211,8 @@ impl Draft {
     }
 }
 
-/// What a call does next. Who must wait holds no claim, and decides again on what stands then.
+/// The next step of a call. A call that must wait holds no claim, and decides again on the record
+/// of then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -222,9 +223,9 @@ pub enum Decision {
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
-        /// What to put there.
+        /// The stream to put there.
         draft: Draft,
-        /// What it means when it is applied.
+        /// Its meaning once it is applied.
         meaning: Meaning,
     },
     /// Holds the number already: the answer to its own claim was lost.
@@ -258,7 +259,7 @@ pub enum Decision {
     Parked(u64),
 }
 
-/// What a call's write means once it stands.
+/// The meaning of a call's write once it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Meaning {
     /// It holds the number, and nothing unfinished stands behind it.
@@ -302,8 +303,8 @@ impl Stream {
         self.lease_end <= now
     }
 
-    /// Tells whether the stream binds no call any more. What somebody holds or must settle never
-    /// expires.
+    /// Tells whether the stream binds no call any more. A number that is held or must be settled
+    /// keeps it from expiring.
     #[must_use]
     pub fn is_expired(&self, now: Time) -> bool {
         let is_free = self.running.is_none_or(|running| {
@@ -356,8 +357,8 @@ impl Running {
         })
     }
 
-    /// Whether as many holders of this number vanished as may. What somebody resumed is tried once
-    /// more.
+    /// Whether as many holders of this number vanished as may. A number that an operator resumed is
+    /// tried once more.
     fn is_spent(&self, attempt_id: AttemptId, max_takeovers: u32) -> bool {
         self.takeovers >= max_takeovers.max(u32::from(attempt_id == AttemptId::RESUMED))
     }

@@ -97,12 +97,12 @@ impl Claim {
         }
     }
 
-    /// What to write when nobody waits any longer for the answer to this claim, which was sent over
+    /// The draft for when nobody waits any longer for the answer to this claim, which was sent over
     /// `seen`: it may stand, it may stand later, or it is lost. `None` where it does not stand, and
     /// cannot any more.
     ///
-    /// What stands is given up as a number whose body was never polled. What may be under way is
-    /// kept from standing by moving the version that it was sent over.
+    /// A claim that stands is given up as a number whose body was never polled. A claim that may be
+    /// under way is kept from standing by moving the version that it was sent over.
     #[must_use]
     pub fn give_up(
         &self,

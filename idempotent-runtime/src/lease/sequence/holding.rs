@@ -33,7 +33,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// What a refused ending means.
+/// The meaning of a refused ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It is still one's own, at this version: write again over it.
@@ -46,7 +46,8 @@ pub enum Refusal {
 
 impl Holding {
     /// Begins to hold what `claim` won, as `stream` says; `None` where it does not stand for this
-    /// claim. What a first holder never began is its own although somebody left it uncertain since.
+    /// claim. A number that its first holder never began is its own, although somebody left it
+    /// uncertain since.
     #[must_use]
     pub fn standing(claim: &Claim, stream: &Stream) -> Option<Self> {
         let running = stream.running.filter(|running| {
@@ -92,8 +93,8 @@ impl Holding {
         }
     }
 
-    /// Whether what stands is still this holder's to prolong. What somebody left uncertain is not,
-    /// although its holder may still complete it.
+    /// Whether the record is still this holder's to prolong. A number that was left uncertain is
+    /// not, although its holder may still complete it.
     #[must_use]
     pub fn may_beat(&self, stream: &Stream) -> bool {
         let stands = |running: &Running| {
@@ -104,9 +105,9 @@ impl Holding {
 
     /// The draft that ends the holding.
     ///
-    /// What did nothing puts back what stood: the last number alone, or beside it the number of a
-    /// holder that vanished, taken over or passed. That one may have begun something, so that it
-    /// stays bound.
+    /// A holder that did nothing puts back what stood: the last number alone, or beside it the
+    /// number of a holder that vanished, taken over or passed. That one may have begun something,
+    /// so that it stays bound.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -139,7 +140,7 @@ impl Holding {
         }
     }
 
-    /// What it means that ending was refused because of `stream`.
+    /// The meaning of an ending that was refused because of `stream`.
     #[must_use]
     pub fn refused(&self, ending: &Ending, stream: Option<&Stream>) -> Refusal {
         let Some(stream) = stream else {

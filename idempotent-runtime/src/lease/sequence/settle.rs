@@ -1,5 +1,5 @@
-//! What becomes of a number that no call can decide, on an operator's word. Nothing here moves a
-//! number back.
+//! The end of a number that no call can decide, on an operator's word. Nothing here moves a number
+//! back.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     record::{AttemptId, Moment, OutcomeKind, Time, Version},
 };
 
-/// What an operator says of a number who found out what happened.
+/// The word of an operator who found out what happened to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It came to an outcome of this kind: the number moves.
@@ -55,23 +55,28 @@ pub fn settle(
                     && may_rerun
                     && running.is_spent(stream.attempt_id, *max_takeovers)) =>
         {
-            let state = if may_rerun {
-                Standing::Running
-            } else {
-                Standing::Uncertain
-            };
-            Some(Draft {
-                running: Some(Running {
-                    state,
-                    takeovers: 0,
-                    ..running
-                }),
-                attempt_id: AttemptId::RESUMED,
-                lease: Moment::In(Duration::ZERO),
-                ..settled(stream, version)
-            })
+            Some(resumed(stream, running, version))
         }
         _ => None,
+    }
+}
+
+/// A number that may not run again is not resumed, but uncertain.
+fn resumed(stream: &Stream, running: Running, version: Version) -> Draft {
+    let state = if running.on_crash == OnCrash::Rerun {
+        Standing::Running
+    } else {
+        Standing::Uncertain
+    };
+    Draft {
+        running: Some(Running {
+            state,
+            takeovers: 0,
+            ..running
+        }),
+        attempt_id: AttemptId::RESUMED,
+        lease: Moment::In(Duration::ZERO),
+        ..settled(stream, version)
     }
 }
 

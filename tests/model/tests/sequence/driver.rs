@@ -1,4 +1,4 @@
-//! What may happen next, at every point where something may come between.
+//! The steps that may come next, at every point where something may come between.
 
 use idempotent_runtime::policy::OnCrash;
 use stateright::{Model, Property};
@@ -13,7 +13,7 @@ use crate::{
     world::{Body, End, Held, NUMBERS, Phase, Seen, Worker, World},
 };
 
-/// Who calls, and what is wrong.
+/// The callers, and the mistake that is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Protocol {
     pub(crate) workers: usize,
@@ -31,7 +31,7 @@ pub(crate) enum Action {
     Call(usize, u8),
     /// Sends what follows from what it saw, or the same again.
     Send(usize, Delivery),
-    /// What straggled reaches the store; nobody hears the answer.
+    /// The request that straggled reaches the store. Its answer is lost.
     Arrive,
     Poll(usize),
     /// The body sends its effect downstream, with its token.
@@ -47,7 +47,7 @@ pub(crate) enum Action {
     Copy,
 }
 
-/// What becomes of a request. One that is lost on its way changes nothing, and is sent again.
+/// The fate of a request. One that is lost on its way changes nothing, and is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Answered,
@@ -158,7 +158,7 @@ impl Model for Protocol {
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        // What follows a broken promise proves nothing more.
+        // A world after a broken promise proves nothing more.
         if self.fault == Fault::None && !world.watch.broken.is_empty() {
             return;
         }

@@ -61,7 +61,7 @@ fn holds(name: &str, workers: usize, choice: (Gaps, OnCrash), stragglers: u8, si
     }
 }
 
-/// What stood in the record, and what happened then.
+/// The records and the actions, one after the other.
 fn trace(path: Path<World, Action>) -> String {
     path.into_vec()
         .into_iter()

@@ -15,7 +15,7 @@ use crate::{
     watch::Promise::{self, *},
 };
 
-/// What is wrong.
+/// The mistake that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     CompletionUnchecked,
     /// A body that stopped is released.
     CancelReleases,
-    /// What is uncertain or parked is looked at as if nothing ran.
+    /// A stream with an uncertain or parked number is looked at as if nothing ran.
     StoppedGoesOn,
     /// An operator releases a number whose holder is alive.
     ReleasesTheLiving,

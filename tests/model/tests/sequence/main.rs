@@ -1,7 +1,7 @@
 //! Streams of numbered calls, checked exhaustively: workers apply the numbers 1 to 3, and copies of
 //! them, over a store that is a versioned cell with a clock, while answers get lost, requests
 //! straggle, workers crash and are cancelled at any moment, and leases end. An operator settles,
-//! releases, resumes and skips. What decides is the runtime's own state machine,
+//! releases, resumes and skips. The runtime's own state machine decides,
 //! `idempotent_runtime::lease::sequence`; the driver around it (`driver`, `worker`, `operator`) and
 //! the store (`store`) are modelled.
 //!

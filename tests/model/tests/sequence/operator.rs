@@ -32,7 +32,7 @@ impl Word {
 }
 
 impl Protocol {
-    /// What an operator writes who says this, if that is true and there is something to settle.
+    /// The draft of an operator who says this, if that is true and there is something to settle.
     pub(crate) fn settlement(&self, world: &World, word: Word) -> Option<Draft> {
         let cell = world.cell?;
         let number = cell.running?.number;

@@ -12,7 +12,7 @@ use idempotent_runtime::{
 
 use crate::world::{Cell, End, Held, Owner, Run, Seen};
 
-/// What the store's clock shows, whatever happened before.
+/// The time by the store's clock, whatever happened before.
 pub(crate) const NOW: Time = Time::from_micros(0);
 pub(crate) const LEASE: Duration = Duration::from_micros(1);
 pub(crate) const TAKEOVERS: u32 = 1;
@@ -26,7 +26,7 @@ pub(crate) const FRESH: Version = Version::from_u128(3);
 const OWNER: AttemptId = AttemptId::from_u128(100);
 const OTHER: AttemptId = AttemptId::from_u128(200);
 
-/// What the workers choose, all alike.
+/// The choice of the workers, all alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     pub(crate) gaps: Gaps,
@@ -55,7 +55,7 @@ impl Choice {
         }
     }
 
-    /// What the runtime knows of what is held.
+    /// The runtime's form of a holding.
     pub(crate) fn holding(self, held: &Held, owns: bool) -> Holding {
         let claim = self.claim(held.run.number, owns);
         let stream = Stream {

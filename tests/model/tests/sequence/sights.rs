@@ -1,4 +1,4 @@
-//! What must be seen somewhere: a model in which nothing happens keeps every promise.
+//! The sights that must be seen somewhere: a model in which nothing happens keeps every promise.
 
 use idempotent_runtime::lease::sequence::{Decision, Refusal, Standing};
 
@@ -7,7 +7,7 @@ use crate::{
     world::{Body, Cell, End, Held, NUMBERS, Owner, Phase, Seen, Worker, World},
 };
 
-/// What has to be seen somewhere, or else the model proves little.
+/// A sight that has to be seen somewhere, or else the model proves little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     AllApplied,

@@ -9,13 +9,13 @@ use crate::{
     world::{Cell, End, Owner, Seen, World},
 };
 
-/// What is sent to the store.
+/// A request, as the store gets it.
 pub(crate) struct Write {
     pub(crate) draft: Draft,
     pub(crate) kind: Kind,
     /// Whether the record stood for the claim of the sender, as far as it is still known.
     pub(crate) owns: bool,
-    /// Who sends, where it claims.
+    /// The sender, where it claims.
     pub(crate) by: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What must never happen, and what has to be noted down to see it.
+//! The promises, and the notes that are needed to see one broken.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -125,7 +125,7 @@ impl World {
     ) {
         let last = previous.map_or(0, |cell| cell.last);
         self.must(Promise::LastKept, next.last >= last);
-        // Who was passed ended without a word, and raised no token downstream.
+        // A number that was passed ended without a word, and raised no token downstream.
         (last + 1..next.last).for_each(|number| self.watch.excuse(number));
         let before = previous.and_then(|cell| cell.running);
         match write.kind {
@@ -200,7 +200,7 @@ impl World {
         self.must(Promise::AtMostOnce, once);
     }
 
-    /// A call decided about what it saw. What really stands there counts.
+    /// A call decided about the record that it saw. The record that really stands counts.
     pub(crate) fn witness_decision(&mut self, decision: &Decision, truth: &Decision) {
         let is_answer = !matches!(decision, Decision::Write { .. } | Decision::InProgress(..));
         self.must(Promise::AnsweredByRecord, !is_answer || decision == truth);
@@ -243,7 +243,7 @@ fn reaches_end(choice: Choice, from: Cell) -> bool {
     false
 }
 
-/// What stands once this number was called, or the number to call instead.
+/// The stream once this number was called, or the number to call instead.
 fn goes_further(choice: Choice, stream: Stream, number: u8) -> Result<Stream, Option<u8>> {
     let later = stream.lease_end.max(NOW).plus(LEASE);
     let claim = choice.claim(number, false);

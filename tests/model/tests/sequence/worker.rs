@@ -1,4 +1,4 @@
-//! What a worker does: it decides, claims, gives up, and ends what it holds, a step at a time.
+//! The steps of a worker: it decides, claims, gives up, and ends what it holds, a step at a time.
 
 use idempotent_runtime::{
     lease::sequence::{
@@ -128,8 +128,8 @@ impl Protocol {
     }
 
     /// A claim reaches the store. It tells whether it holds the number now; `None` where it was
-    /// refused. What was decided about is what stands, where the version is the same: a lease that
-    /// was over has not begun again.
+    /// refused. The record is the one that was decided about, where the version is the same: a
+    /// lease that was over has not begun again.
     fn write_claim(
         &self,
         world: &mut World,

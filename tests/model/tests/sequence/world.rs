@@ -50,7 +50,7 @@ pub(crate) enum Owner {
     Somebody,
 }
 
-/// What a request was sent over. A version never comes back.
+/// The version that a request was sent over. One that is gone never comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Seen {
     Nothing,
@@ -81,7 +81,7 @@ pub(crate) enum Phase {
     Ending(Held, End),
 }
 
-/// What a holder knows.
+/// The knowledge of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Held {
     pub(crate) run: Run,
