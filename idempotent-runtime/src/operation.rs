@@ -153,7 +153,7 @@ impl Site {
         let read = match stored.kind() {
             OutcomeKind::Value => (reads.value)(stored),
             OutcomeKind::Error => (reads.error)(stored),
-            OutcomeKind::NotReplayable => return true,
+            OutcomeKind::NotReplayable | OutcomeKind::Stream => return true,
         };
         read.is_some_and(|read| read.fits(said))
     }

@@ -48,7 +48,7 @@ pub struct Record {
     pub finished: Option<Time>,
     /// When the record stops binding calls, if its state allows that: see [`Record::is_expired`].
     pub expires: Time,
-    /// What answers duplicates; only in [`State::Done`].
+    /// What answers duplicates; only in [`State::Done`], but for a stream.
     pub outcome: Option<RawOutcome>,
 }
 
@@ -78,6 +78,13 @@ impl Record {
             expires: created,
             outcome: None,
         }
+    }
+
+    /// Tells whether the record is that of a stream of numbered calls.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        let outcome = self.outcome.as_ref();
+        outcome.is_some_and(|outcome| outcome.kind == OutcomeKind::Stream)
     }
 
     /// Tells whether nobody needs the record any more: it binds no call, and purge may delete it.

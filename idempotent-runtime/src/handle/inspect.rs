@@ -183,7 +183,9 @@ impl Idempotency {
                 match outcome.kind {
                     OutcomeKind::Value => Status::Completed(kept),
                     OutcomeKind::Error => Status::Failed(kept),
-                    OutcomeKind::NotReplayable => Status::NotReplayable { finished },
+                    OutcomeKind::NotReplayable | OutcomeKind::Stream => {
+                        Status::NotReplayable { finished }
+                    }
                 }
             }
         }

@@ -15,11 +15,10 @@
 //! id, holder, `on_crash` and token are the record's. Under `accept_gaps` a [`Passed`] number
 //! stands beside `running`, so that a larger one that did nothing puts it back.
 //!
-//! A store needs no new condition: each write stands where `seen` stands, as every swap does. It
-//! needs one new rule: a draft *keeps* `last` unless it says that it moves ([`Last`]). So a
-//! heartbeat, a claim and a release send no bytes, and cannot forget them: the columns of `last`
-//! are no part of their `SET` or `HSET`. Only [`Ending::Done`], [`settle()`] and [`skip`] move the
-//! number, and only upwards. A call over an expired stream clears it.
+//! A store needs nothing new. Each write stands where `seen` stands, as every swap does, and every
+//! write sends the whole stream: [`Stored`] turns it into the outcome of a record and back. A draft
+//! keeps `last` unless it says that it moves ([`Last`]). Only [`Ending::Done`], [`settle()`] and
+//! [`skip`] move the number, and only upwards. A call over an expired stream clears it.
 //!
 //! Every decision is made on the primary store. A tier never copies a stream, because its copy may
 //! be past.
@@ -27,6 +26,7 @@
 mod claim;
 mod holding;
 mod settle;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +35,7 @@ use std::time::Duration;
 pub use self::{
     holding::{Ending, Holding, Refusal},
     settle::{Settlement, settle, skip},
+    stored::{Damaged, Stored, Value},
 };
 use crate::{
     fingerprint::Fingerprint,

@@ -74,6 +74,8 @@ pub enum OutcomeKind {
     Error,
     /// Nothing: the call happened, and its outcome could not be kept.
     NotReplayable,
+    /// How a stream of numbered calls stands, in every state. An older build cannot read it.
+    Stream,
 }
 
 impl OutcomeKind {
@@ -84,6 +86,7 @@ impl OutcomeKind {
             OutcomeKind::Value => 1,
             OutcomeKind::Error => 2,
             OutcomeKind::NotReplayable => 3,
+            OutcomeKind::Stream => 4,
         }
     }
 
@@ -94,6 +97,7 @@ impl OutcomeKind {
             OutcomeKind::Value,
             OutcomeKind::Error,
             OutcomeKind::NotReplayable,
+            OutcomeKind::Stream,
         ]
         .into_iter()
         .find(|kind| kind.code() == code)

@@ -219,9 +219,10 @@ fn answers(copy: &Record, now: Time) -> bool {
     is_finished(copy) && !copy.is_expired(now)
 }
 
-/// Only what no call and no operator of the protocol changes any more.
+/// Only what no call and no operator of the protocol changes any more: the next number moves a
+/// stream that is done.
 fn is_finished(record: &Record) -> bool {
-    record.state == State::Done
+    record.state == State::Done && !record.is_stream()
 }
 
 #[async_trait]

@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     policy::OnCrash,
-    record::{Draft, Holder, Moment, RawOutcome, Record, State, Subject as About, TokenRule},
+    record::{
+        Draft, Holder, Moment, OutcomeKind, RawOutcome, Record, State, Subject as About, TokenRule,
+    },
 };
 
 /// F22: every field comes back, in every state, with every choice and kind of outcome, through another client too.
@@ -123,6 +125,53 @@ pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
         assert_eq!(*held.subject, whole);
         let beaten = applied(&*store, id(number), Some(held.version), &heartbeat(&draft)).await;
         assert_eq!(*beaten.subject, whole);
+    }
+}
+
+/// A stream of numbered calls has an outcome in every state: what stands of its last number.
+pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let stream = |text: &'static str| {
+        Some(RawOutcome {
+            kind: OutcomeKind::Stream,
+            schema: 1,
+            bytes: text.into(),
+        })
+    };
+    let states = [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ];
+    for (number, state) in (0..).zip(states) {
+        let begun = Draft {
+            outcome: stream("the first one runs"),
+            ..claim()
+        };
+        let held = applied(&*store, id(number), None, &begun).await;
+        assert_eq!(standing(&*other, id(number)).await, held);
+        let beat = Draft {
+            outcome: stream("the first one runs"),
+            ..heartbeat(&begun)
+        };
+        let beaten = applied(&*store, id(number), Some(held.version), &beat).await;
+        assert_eq!(standing(&*other, id(number)).await, beaten);
+        let ended = Draft {
+            outcome: stream("the first one has ended"),
+            ..next(&begun, state)
+        };
+        let ended = applied(&*store, id(number), Some(beaten.version), &ended).await;
+        assert_eq!(standing(&*other, id(number)).await, ended);
+        let again = Draft {
+            subject: Some(about("another")),
+            outcome: stream("the second one runs"),
+            token: TokenRule::Above(ended.token),
+            ..claim()
+        };
+        let again = applied(&*store, id(number), Some(ended.version), &again).await;
+        assert_eq!(standing(&*other, id(number)).await, again);
     }
 }
 

@@ -228,6 +228,7 @@ macro_rules! conformance_tests {
                 every_field_comes_back
                 any_key_comes_back
                 any_outcome_comes_back
+                a_stream_comes_back_in_every_state
                 an_outcome_of_16_mib_comes_back
             }
         ] $rest }

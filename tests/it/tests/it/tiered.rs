@@ -19,7 +19,7 @@ use idempotent_runtime::{
     BoxError, Error, Idempotency, InFlight, OnCrash, StoreError, StoreErrorKind,
     clock::Clock,
     identity::RecordId,
-    record::{Draft, Record, State, Time, Version},
+    record::{Draft, OutcomeKind, RawOutcome, Record, State, Time, TokenRule, Version},
     store::{MemoryStore, OutcomeCache, OutcomeTier, Store, Swap, TieredStore},
     testing::{FaultyStore, Gate, ManualClock, Operation},
 };

@@ -30,6 +30,31 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
     );
 }
 
+/// The next number moves it, and another process may be the one that claims that.
+#[tokio::test]
+async fn a_stream_is_never_copied() {
+    let process = Process::new();
+    process.warm("k").await;
+    let (id, record) = only(&process.primary).await;
+    let stream = Draft {
+        outcome: record.outcome.clone().map(|outcome| RawOutcome {
+            kind: OutcomeKind::Stream,
+            ..outcome
+        }),
+        token: TokenRule::Keep,
+        ..completion(&claim(), Vec::new())
+    };
+    let swapped = process.store.swap(&id, Some(record.version), &stream).await;
+    assert!(matches!(swapped, Ok(Swap::Applied(_))), "{swapped:?}");
+
+    for _ in 0..2 {
+        let loads = process.primary.calls(Operation::Load);
+        assert!(shown(&process.store, &id).await.is_stream());
+        assert_eq!(process.primary.calls(Operation::Load), loads + 1);
+        assert!(process.store.peek(&id).is_none());
+    }
+}
+
 #[tokio::test]
 async fn a24_other_arguments_are_found_in_a_copy() {
     let process = Process::new();
