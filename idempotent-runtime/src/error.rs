@@ -332,6 +332,11 @@ thread_local! {
     static WAS_ENCODED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Says that what was met cannot be an outcome, as an [`Error`] does.
+pub(crate) fn mark() {
+    WAS_ENCODED.set(true);
+}
+
 /// Tells whether an [`Error`] was met by an encoder on this thread since the last question.
 pub(crate) fn take_mark() -> bool {
     WAS_ENCODED.replace(false)

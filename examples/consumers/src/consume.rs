@@ -10,7 +10,7 @@ use std::{
 };
 
 use idempotent_runtime::consumer::Disposition;
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
     Failure,
@@ -51,24 +51,37 @@ pub async fn consume<B: Broker, H: Handler>(
     }
 }
 
-/// Handles what is delivered until the connection is lost. The broker delivers again what was not
-/// settled then.
+/// Handles what is delivered until the connection is lost, a handler panics or a message cannot be
+/// settled. The broker delivers again what was not settled then: some brokers do only when the
+/// connection is closed.
 async fn until_lost<B: Broker, H: Handler>(mut broker: B, handler: &Arc<H>) -> Failure {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
-    loop {
+    let mut tasks = JoinSet::new();
+    let lost = loop {
         let permit = Arc::clone(&permits).acquire_owned().await;
-        let delivery = match broker.next().await {
+        let delivery = tokio::select! {
+            delivery = broker.next() => delivery,
+            Some(ended) = tasks.join_next() => match ended {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => break error,
+                Err(panic) => break panic.into(),
+            },
+        };
+        let delivery = match delivery {
             Ok(delivery) => delivery,
-            Err(error) => return error,
+            Err(error) => break error,
         };
         let handler = Arc::clone(handler);
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             let disposition = handler.handle(&delivery).await;
-            // A message that waits for its next try keeps no other one waiting.
+            // A message that waits for its next try keeps no other one from being handled.
             drop(permit);
             handler.settle(delivery, disposition).await
         });
-    }
+    };
+    // Those that run go on to their end.
+    tasks.detach_all();
+    lost
 }
 
 /// Ends this process when its standard input is closed: its parent is gone.

@@ -153,7 +153,9 @@ impl Delivery for NatsDelivery {
     }
 
     async fn extend(&self) -> Result<(), Failure> {
-        self.message.ack_with(AckKind::Progress).await
+        // Without an answer, it would only have reached this client's buffer.
+        let heard = self.message.double_ack_with(AckKind::Progress);
+        timeout(ACK_WAIT / 3, heard).await?
     }
 
     async fn settle(self, disposition: Disposition) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Dispositions: they say what is to be done with a message, and why.
 
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use super::{
     failure::Failure,
@@ -114,6 +114,7 @@ impl Judge<'_> {
                 reason: DeadLetterReason::Exhausted,
                 error: None,
             },
+            Err(Failure::Unread(error)) => self.failed(error, replayed),
             Err(Failure::Handler(error)) if replayed => self.failed(error.into(), replayed),
             Err(Failure::Handler(error)) => {
                 let error = error.into();
@@ -215,9 +216,28 @@ fn with_jitter(longest: Duration) -> Duration {
     longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
+/// A disposition that nobody was told of yet, and the record that it is about.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) disposition: Disposition,
+    pub(super) settings: Arc<Settings>,
+    pub(super) record: Option<RecordId>,
+}
+
+impl Told {
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(super) fn is_retry(&self) -> bool {
+        matches!(self.disposition, Disposition::Retry { .. })
+    }
+
+    pub(super) fn tell(self) -> Disposition {
+        self.disposition.tell(&self.settings, self.record)
+    }
+}
+
 impl Disposition {
     /// Tells observers, and people who read the log.
-    pub(super) fn tell(self, settings: &Settings, record: Option<RecordId>) -> Self {
+    fn tell(self, settings: &Settings, record: Option<RecordId>) -> Self {
         let operation = &*settings.operation;
         let kind = match &self {
             Self::Ack { replayed: false } => "ack",

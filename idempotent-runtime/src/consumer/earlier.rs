@@ -1,33 +1,44 @@
 //! Looks at what stands of a message before its handler may run.
 
+use std::sync::Arc;
+
 use super::{
-    disposition::{Disposition, Judge},
+    disposition::{DeadLetterReason, Disposition, Judge},
     settings::Settings,
 };
 use crate::{
     error::Error,
     identity::RecordId,
     key::Key,
-    record::{OutcomeKind, State},
+    record::{OutcomeKind, State, Subject},
 };
 
 /// How the record of a message stands.
 enum Standing {
-    Done,
+    Done { same_payload: bool },
     Running,
+    Uncertain,
     Nothing,
 }
 
 /// Tells what is to be done with a message where one of the redrives before it, known by these keys,
 /// runs or had its effect.
 pub(super) async fn earlier(
-    settings: &Settings,
     judge: &Judge<'_>,
     keys: &[Key],
+    subject: Option<Arc<Subject>>,
 ) -> Option<Disposition> {
     for key in keys {
-        match standing(settings, key).await {
-            Ok(Standing::Done) => return Some(Disposition::Ack { replayed: true }),
+        let dead = |reason| {
+            let error = None;
+            Some(Disposition::DeadLetter { reason, error })
+        };
+        match standing(judge.settings, key, subject.as_deref()).await {
+            Ok(Standing::Done { same_payload: true }) => {
+                return Some(Disposition::Ack { replayed: true });
+            }
+            Ok(Standing::Done { .. }) => return dead(DeadLetterReason::KeyReused),
+            Ok(Standing::Uncertain) => return dead(DeadLetterReason::Uncertain),
             Ok(Standing::Running) => return Some(judge.retry(None)),
             Ok(Standing::Nothing) => {}
             Err(error) => return Some(judge.retry(Some(error.into()))),
@@ -36,7 +47,11 @@ pub(super) async fn earlier(
     None
 }
 
-async fn standing(settings: &Settings, key: &Key) -> Result<Standing, Error> {
+async fn standing(
+    settings: &Settings,
+    key: &Key,
+    subject: Option<&Subject>,
+) -> Result<Standing, Error> {
     let scope = settings.scope.as_ref().map(Key::framed);
     let id = RecordId::new(&settings.operation, scope, key.framed());
     let snapshot = settings.handle.store().load(&id).await?;
@@ -46,7 +61,10 @@ async fn standing(settings: &Settings, key: &Key) -> Result<Standing, Error> {
     };
     Ok(match (record.state, &record.outcome) {
         (State::Running, _) if !record.lease_is_over(now) => Standing::Running,
-        (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done,
+        (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done {
+            same_payload: subject.is_none_or(|it| it.fingerprint == record.subject.fingerprint),
+        },
+        (State::Uncertain, _) => Standing::Uncertain,
         _ => Standing::Nothing,
     })
 }

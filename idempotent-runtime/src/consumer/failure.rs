@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    error::{BoxError, Error},
+    error::{BoxError, Error, mark},
     outcome::{Encoder, OnError, Outline, Stored},
     policy::Verdict,
 };
@@ -21,6 +21,8 @@ pub enum Failure<E> {
     Refused(Error),
     /// It was delivered too often, and the handler did not run.
     TooOften,
+    /// The handler gave an error, which was recorded, and this call cannot read it back.
+    Unread(BoxError),
 }
 
 impl<E> From<Error> for Failure<E> {
@@ -35,6 +37,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
             Self::Handler(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
             Self::TooOften => f.write_str("the message was delivered too often"),
+            Self::Unread(error) => error.fmt(f),
         }
     }
 }
@@ -45,6 +48,7 @@ impl<E: StdError + 'static> StdError for Failure<E> {
             Self::Handler(error) => Some(error),
             Self::Refused(error) => Some(error),
             Self::TooOften => None,
+            Self::Unread(error) => Some(&**error),
         }
     }
 }
@@ -62,6 +66,10 @@ impl<P> Noting<P> {
         Self { inner, noted }
     }
 
+    fn note(&self, verdict: Verdict) {
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
+    }
+
     /// The verdict that was given last.
     pub(super) fn noted(&self) -> Verdict {
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
@@ -74,21 +82,26 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     fn verdict(&self, error: &Failure<E>, usual: Verdict) -> Verdict {
         let verdict = match error {
             Failure::Handler(error) => self.inner.verdict(error, usual),
-            Failure::Refused(_) | Failure::TooOften => Verdict::Release,
+            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => Verdict::Release,
         };
-        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
+        self.note(verdict);
         verdict
     }
 
     fn encode(&self, error: &Failure<E>, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
         match error {
-            Failure::Handler(error) => self.inner.encode(error, coder),
-            Failure::Refused(_) | Failure::TooOften => Err("a refusal is not recorded".into()),
+            Failure::Handler(error) => self.inner.encode(error, coder).inspect_err(|_| {
+                // Recorded as a mark only, it would read as an effect that stands.
+                self.note(Verdict::Release);
+                mark();
+            }),
+            _ => Err("a refusal is not recorded".into()),
         }
     }
 
     fn decode(&self, stored: &Stored) -> Result<Failure<E>, BoxError> {
-        self.inner.decode(stored).map(Failure::Handler)
+        let read = self.inner.decode(stored);
+        Ok(read.map_or_else(Failure::Unread, Failure::Handler))
     }
 
     fn reads(stored: &Stored) -> Result<Outline, BoxError> {
@@ -98,6 +111,7 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     fn is_copy(error: &Failure<E>, copy: &Failure<E>) -> bool {
         match (error, copy) {
             (Failure::Handler(error), Failure::Handler(copy)) => P::is_copy(error, copy),
+            (Failure::Handler(_), Failure::Unread(_)) => true,
             _ => false,
         }
     }

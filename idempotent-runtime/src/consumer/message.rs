@@ -5,7 +5,7 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    disposition::{Disposition, Judge},
+    disposition::{Disposition, Judge, Told},
     earlier::earlier,
     failure::{Failure, Noting},
     hold::{Hold, KeepAlive},
@@ -97,8 +97,9 @@ impl Message {
     }
 
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
-    /// record of its own. The handler does not run where an earlier one has had its effect, or
-    /// runs.
+    /// record of its own. The handler does not run where an earlier one has had its effect with this
+    /// payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an earlier
+    /// delivery that comes later has its own effect.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;
         self
@@ -270,25 +271,41 @@ impl<'a, P, N> Delivery<'a, P, N> {
         P: OnError<E>,
         C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
     {
+        self.disposed(hold, call).await.tell()
+    }
+
+    /// The same, before anybody is told.
+    pub(super) async fn disposed<E, C>(self, hold: &Hold, call: C) -> Told
+    where
+        E: Into<BoxError>,
+        P: OnError<E>,
+        C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
+    {
         let (settings, noting) = (self.settings, Noting::new(self.on_error));
+        let told = |disposition, record| Told {
+            disposition,
+            settings: Arc::clone(&settings),
+            record,
+        };
         let mut judge = Judge {
             settings: &settings,
             delivery: self.delivery,
             verdict: Verdict::Release,
             lost_lease: false,
         };
-        if let Some(disposition) = earlier(&settings, &judge, &self.redriven).await {
-            return disposition.tell(&settings, None);
-        }
         let request = match self.request.unwrap_or_else(|| self.call.prepare()) {
             Ok(request) => request,
             Err(error) => {
                 let refused = Err::<(), Failure<BoxError>>(Failure::Refused(error));
                 let disposition = judge.judge(refused, &CallReport::Refused);
-                return disposition.tell(&settings, None);
+                return told(disposition, None);
             }
         };
         let id = request.id;
+        let subject = request.subject();
+        if let Some(disposition) = earlier(&judge, &self.redriven, subject).await {
+            return told(disposition, Some(id));
+        }
         let ended = call(request, &noting);
         let timer = settings.handle.timer();
         let (result, report) = match &self.keep_alive {
@@ -301,6 +318,6 @@ impl<'a, P, N> Delivery<'a, P, N> {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
-        disposition.tell(&settings, Some(id))
+        told(disposition, Some(id))
     }
 }

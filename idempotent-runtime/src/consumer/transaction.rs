@@ -1,19 +1,20 @@
 //! A message whose effect is rows, in the transaction of its record.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, time::Duration};
 
 use sqlx::{Database, Transaction};
 
 use super::{
-    disposition::Disposition,
+    disposition::{Disposition, Told},
     failure::Failure,
     hold::Hold,
     message::{Delivery, Numbered},
 };
 use crate::{
+    error::BoxError,
     outcome::{OnError, Whole},
     run::{Typed, run_in},
-    store::SqlConnection,
+    store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, transact},
 };
 
@@ -24,7 +25,7 @@ impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
     fn is_reason(&self, error: &Failure<E>) -> bool {
         match error {
             Failure::Handler(error) => self.0.is_reason(error),
-            Failure::Refused(_) | Failure::TooOften => false,
+            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => false,
         }
     }
 }
@@ -105,30 +106,31 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         let hold = Hold::default();
-        let staged = self.dispose(&hold, async |request, on_error| {
+        let told = self.disposed(&hold, async |request, on_error| {
             let typed = Typed {
                 on_error,
                 keep: Whole,
             };
             run_in(request, typed, connection, handled).await
         });
-        Staged(staged.await)
+        Staged(told.await)
     }
 }
 
 /// Says what is to be done with a message once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
-pub struct Staged(Disposition);
+pub struct Staged(Told);
 
 impl Staged {
     /// Tells what is to be done with the message if the commit succeeds. Store a dead letter in the
     /// transaction before it is committed, and the two cannot part.
     pub fn disposition(&self) -> &Disposition {
-        &self.0
+        &self.0.disposition
     }
 
-    /// Commits, or rolls back where the message is to come again.
+    /// Commits the transaction that the message was run in, or rolls it back where the message is to
+    /// come again.
     ///
     /// A commit that fails is [`Disposition::Retry`]: the next delivery finds out whether it was
     /// carried out.
@@ -136,19 +138,25 @@ impl Staged {
     /// # Cancel safety
     ///
     /// Dropped, the transaction is rolled back or committed, and the next delivery finds that out.
-    pub async fn commit<DB: Database>(self, tx: Transaction<'_, DB>) -> Disposition {
-        let Self(disposition) = self;
-        if matches!(disposition, Disposition::Retry { .. }) {
+    pub async fn commit<DB>(self, mut tx: Transaction<'_, DB>) -> Disposition
+    where
+        DB: Database<Connection: SqlConnection>,
+    {
+        let Self(mut told) = self;
+        let again = |error: BoxError| Disposition::Retry {
+            after: Duration::from_secs(1),
+            error: Some(error),
+        };
+        // Postgres answers the COMMIT of a transaction in which a statement failed as if all was well.
+        if !told.is_retry() && is_aborted(&mut *tx).await {
+            told.disposition = again("a statement failed in the transaction".into());
+        }
+        if told.is_retry() {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
-            return disposition;
+        } else if let Err(error) = tx.commit().await {
+            told.disposition = again(error.into());
         }
-        match tx.commit().await {
-            Ok(()) => disposition,
-            Err(error) => Disposition::Retry {
-                after: std::time::Duration::from_secs(1),
-                error: Some(error.into()),
-            },
-        }
+        told.tell()
     }
 }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use consumer_examples::consume::{Handler, consume};
 use consumer_examples::{
     Failure,
     broker::{Broker, DeadLetter, Delivery},
@@ -48,6 +49,7 @@ on_every_broker![
     a_message_whose_holder_runs_is_not_acknowledged,
     i07_a_lost_hold_has_one_effect_and_loses_no_message,
     a_late_acknowledgement_settles_no_other_delivery,
+    a_handler_that_panics_stops_no_other_message,
 ];
 
 /// More than a broker takes to deliver a message.
@@ -295,4 +297,41 @@ async fn a_late_acknowledgement_settles_no_other_delivery<B: Broker>(queue: Queu
     other.settle(acknowledged).await.expect("it is settled");
     drop(broker);
     queue.remove().await;
+}
+
+/// Panics at the first delivery of each message.
+struct Panics(Arc<AtomicU32>);
+
+impl Handler for Panics {
+    async fn handle<D: Delivery>(&self, delivery: &D) -> Disposition {
+        assert!(delivery.count() > 1, "a planned panic");
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Disposition::Ack { replayed: false }
+    }
+}
+
+async fn a_handler_that_panics_stops_no_other_message<B: Broker>(queue: Queue<B>) {
+    // More than a consumer of RabbitMQ may hold.
+    const MESSAGES: u32 = 10;
+    for number in 0..MESSAGES {
+        queue.publish(&format!("m{number}")).await;
+    }
+    let handled = Arc::new(AtomicU32::new(0));
+    let consuming = {
+        let (url, name, panics) = (
+            queue.url.clone(),
+            queue.name.clone(),
+            Panics(Arc::clone(&handled)),
+        );
+        tokio::spawn(async move { consume::<B, _>(&url, &name, panics).await })
+    };
+    let all = async {
+        while handled.load(Ordering::SeqCst) < MESSAGES {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, all).await.expect("all are handled");
+    consuming.abort();
+    let _aborted = consuming.await;
+    queue.broker.delete().await.expect("the queues go");
 }

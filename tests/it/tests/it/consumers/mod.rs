@@ -8,6 +8,7 @@ mod nested;
 mod redrives;
 mod told;
 mod transactions;
+mod unread;
 
 use std::{io, time::Duration};
 

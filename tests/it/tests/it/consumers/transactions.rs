@@ -25,6 +25,7 @@ on_every_database![
     i14_a_message_that_was_delivered_too_often_does_not_run,
     i14_an_open_transaction_may_still_have_the_effect,
     a_staged_message_is_settled_by_its_commit,
+    a_staged_message_whose_statement_failed_is_no_acknowledgement,
     a_conflict_is_tried_again_before_the_message_is,
 ];
 
@@ -181,6 +182,30 @@ async fn a_staged_message_is_settled_by_its_commit<S: Shop<Database: SqlDatabase
         }
     }
     assert_eq!(shop.orders().await, [7]);
+}
+
+/// Postgres answers the commit of such a transaction as if all was well, and rolls it back.
+async fn a_staged_message_whose_statement_failed_is_no_acknowledgement<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let consumer = consumer(&shop);
+    let mut tx = shop.begin().await.expect("a transaction");
+    let message = consumer.message("m").without_payload().delivery(1);
+    let staged = message.run_in(&mut *tx, async |tx| shop.order(tx, 7).await);
+    let staged = staged.await;
+    let ignored = S::run(&mut tx, "SELECT * FROM no_such_table".to_owned()).await;
+    assert!(ignored.is_err());
+    let disposition = staged.commit(tx).await;
+    let rows = shop.orders().await;
+    match disposition {
+        Disposition::Ack { .. } => assert_eq!(rows, [7]),
+        disposition => {
+            assert_retry(disposition);
+            assert_eq!(rows, [0_i64; 0]);
+        }
+    }
 }
 
 async fn a_conflict_is_tried_again_before_the_message_is<S: Shop<Database: SqlDatabase>>(shop: S) {
