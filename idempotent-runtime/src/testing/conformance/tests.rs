@@ -49,6 +49,7 @@ enum Defect {
     OutcomeTruncated,
     EmptyOutcomeForgotten,
     SchemaForgotten,
+    OutcomeOnlyOfTheDone,
     OnCrashForgotten,
     KeyEndsAtNul,
     KeyCutAt255,
@@ -230,5 +231,6 @@ defects! {
     an_outcome_cut_short_is_found: OutcomeTruncated => an_outcome_of_16_mib_comes_back;
     an_outcome_cut_a_little_is_found: OutcomeTruncated => any_outcome_comes_back;
     an_empty_outcome_that_is_forgotten_is_found: EmptyOutcomeForgotten => any_outcome_comes_back;
+    an_outcome_of_what_is_done_only_is_found: OutcomeOnlyOfTheDone => a_stream_comes_back_in_every_state;
     a_page_that_repeats_is_found: ScanRepeats => scan_goes_in_pages;
 }

@@ -284,7 +284,9 @@ async fn a_late_acknowledgement_settles_no_other_delivery<B: Broker>(queue: Queu
     let broker = B::connect(&through, &queue.name).await;
     let mut broker = broker.expect("a connection");
     let other = next(&mut broker).await;
-    assert_eq!((other.id(), other.count()), ("two", 1));
+    assert_eq!(other.id(), "two");
+    // A connection that is about to close may have had it before.
+    let count = other.count();
     let acknowledged = Disposition::Ack { replayed: true };
     let _late = timeout(Duration::from_secs(1), late.settle(acknowledged)).await;
 
@@ -292,7 +294,8 @@ async fn a_late_acknowledgement_settles_no_other_delivery<B: Broker>(queue: Queu
     drop((other, broker, proxy));
     let mut broker = queue.connect().await;
     let other = next(&mut broker).await;
-    assert_eq!((other.id(), other.count()), ("two", 2));
+    assert_eq!(other.id(), "two");
+    assert!(other.count() > count);
     let acknowledged = Disposition::Ack { replayed: false };
     other.settle(acknowledged).await.expect("it is settled");
     drop(broker);

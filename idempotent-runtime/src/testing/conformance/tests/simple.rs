@@ -139,6 +139,7 @@ impl Simple {
             {
                 record.outcome = None;
             }
+            Defect::OutcomeOnlyOfTheDone if record.state != State::Done => record.outcome = None,
             Defect::SchemaForgotten => {
                 if let Some(outcome) = &mut record.outcome {
                     outcome.schema = 0;

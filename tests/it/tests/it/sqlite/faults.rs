@@ -138,7 +138,7 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
         ("created", &time),
         ("finished", &["x'01'", "'text'"]),
         ("expires", &time),
-        ("outcome_kind", &["0", "4", "-1", "x'01'", "256"]),
+        ("outcome_kind", &["0", "5", "-1", "x'01'", "256"]),
     ];
     let outcomes: [(&str, &[&str]); 2] = [
         ("outcome_schema", &["NULL", "-1", "4294967296"]),
