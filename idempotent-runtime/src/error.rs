@@ -29,7 +29,8 @@ const SET_UP: &str = if cfg!(feature = "sqlite") {
 /// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
 /// purpose: the failure to get an answer from a nested call is not the outer call's outcome,
 /// so the runtime notices and does not record it. A type that skips it or turns it into text
-/// hides it from that check. So a type that holds one has no JSON for a client either: look at it first.
+/// hides it from that check. So a type that holds one has no JSON for a client either: look at it
+/// first.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,8 +44,9 @@ pub enum Error {
         operation: Arc<str>,
         /// How long ago it began, by the store's clock.
         since: Duration,
-        /// The rest of the holder's lease: a bound, not an estimate. The call may end much sooner; a holder that has vanished
-        /// is replaced then, and one that lives has prolonged its lease meanwhile.
+        /// The rest of the holder's lease: a bound, not an estimate. The call may end much sooner;
+        /// a holder that has vanished is replaced then, and one that lives has prolonged its lease
+        /// meanwhile.
         retry_after: Duration,
         /// Whether its holder is silent: it has missed a heartbeat, and may have vanished.
         silent: bool,
@@ -66,8 +68,8 @@ pub enum Error {
         differing: Vec<String>,
     },
 
-    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless its first holder was only
-    /// paused, and wakes up and tells.
+    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless
+    /// its first holder was only paused, and wakes up and tells.
     #[error(
         "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
@@ -103,8 +105,9 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The runtime ended in which a detached call ran on in a task of its own, and took it along. Its body stopped where it was, and
-    /// `on_crash` applies; where it was through already, its outcome is recorded.
+    /// The runtime ended in which a detached call ran on in a task of its own, and took it along.
+    /// Its body stopped where it was, and `on_crash` applies; where it was through already, its
+    /// outcome is recorded.
     #[error(
         "the runtime in which `{operation}` ran on ended before the call did, call again for what became of it"
     )]
@@ -114,8 +117,9 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The transaction that the call was a part of had ended, or took no more statements, when its body returned `Ok`: the body
-    /// swallowed the error of a statement or of a deadlock, or rolled back by itself. Nothing is recorded. Roll back, and call again.
+    /// The transaction that the call was a part of had ended, or took no more statements, when its
+    /// body returned `Ok`: the body swallowed the error of a statement or of a deadlock, or rolled
+    /// back by itself. Nothing is recorded. Roll back, and call again.
     #[error(
         "the transaction of `{operation}` ended while its body ran, roll back and call again, and let the body return the errors of its statements"
     )]
@@ -125,8 +129,8 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The database refused the commit of `CallBuilder::transact`, and trying again would not help. Nothing
-    /// stands, and the key is free.
+    /// The database refused the commit of `CallBuilder::transact`, and trying again would not help.
+    /// Nothing stands, and the key is free.
     #[error("the transaction of `{operation}` could not be committed, so nothing of it stands")]
     #[non_exhaustive]
     Commit {
@@ -137,8 +141,9 @@ pub enum Error {
         source: StoreError,
     },
 
-    /// The answer to the commit of `CallBuilder::transact` was lost, and the database did not tell in time
-    /// whether it was carried out. The same call with the same key finds that out, unless it runs unprotected.
+    /// The answer to the commit of `CallBuilder::transact` was lost, and the database did not tell
+    /// in time whether it was carried out. The same call with the same key finds that out, unless
+    /// it runs unprotected.
     #[error(
         "nobody knows yet whether the transaction of `{operation}` was committed, call again with the same key for what became of it"
     )]
@@ -150,7 +155,8 @@ pub enum Error {
         has_record: bool,
     },
 
-    /// The call happened earlier, but its stored outcome, or its stored reference, cannot be decoded. It is not run again.
+    /// The call happened earlier, but its stored outcome, or its stored reference, cannot be
+    /// decoded. It is not run again.
     #[error(
         "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"
     )]
@@ -165,8 +171,9 @@ pub enum Error {
         source: Unreadable,
     },
 
-    /// The call happened earlier, and its reference is stored, but `load` could not read the value back through it. The
-    /// body is not run again; the same call gives the value once `load` finds it.
+    /// The call happened earlier, and its reference is stored, but `load` could not read the value
+    /// back through it. The body is not run again; the same call gives the value once `load` finds
+    /// it.
     #[error(
         "`{operation}` happened, but `load` could not read its value back through the stored reference, call again when it can"
     )]
@@ -189,7 +196,8 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The call happened so long ago that its outcome has expired. It is not run again, because that was asked for with
+    /// The call happened so long ago that its outcome has expired. It is not run again, because
+    /// that was asked for with
     /// [`OnExpired::Refuse`](crate::OnExpired::Refuse).
     #[error(
         "`{operation}` happened with this key, and its outcome has expired, use a new key for a new request"
@@ -200,7 +208,8 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The call was made from inside its own body, with the same key: in the same task, or in one where
+    /// The call was made from inside its own body, with the same key: in the same task, or in one
+    /// where
     /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt, before the call around it was through.
     #[error(
         "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
@@ -245,7 +254,8 @@ pub enum Error {
         source: FingerprintError,
     },
 
-    /// A policy makes no sense, such as a lease of zero, or the operation has no name; nothing was written.
+    /// A policy makes no sense, such as a lease of zero, or the operation has no name; nothing was
+    /// written.
     #[error("{0}")]
     InvalidPolicy(&'static str),
 
@@ -275,8 +285,8 @@ pub enum Error {
     )]
     AlreadyInstalled,
 
-    /// The store failed. Whether the call is under way there is unknown; its body did not run, unless it shares a transaction, of
-    /// which nothing may be committed then.
+    /// The store failed. Whether the call is under way there is unknown; its body did not run,
+    /// unless it shares a transaction, of which nothing may be committed then.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -300,7 +310,8 @@ impl Error {
     /// Tells whether the same call with the same key can succeed later, without anybody's help.
     ///
     /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
-    /// where `load` fails with an error of ours, that one's answer counts. Its [`Unreadable::inner`] tells more.
+    /// where `load` fails with an error of ours, that one's answer counts. Its
+    /// [`Unreadable::inner`] tells more.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -315,10 +326,12 @@ impl Error {
         }
     }
 
-    /// How long to wait at most before it is worth trying again, where that is known: the rest of the holder's lease.
+    /// How long to wait at most before it is worth trying again, where that is known: the rest of
+    /// the holder's lease.
     ///
-    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or panicked, is seen running
-    /// until its ending is written, in the background and usually within milliseconds.
+    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or
+    /// panicked, is seen running until its ending is written, in the background and usually within
+    /// milliseconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

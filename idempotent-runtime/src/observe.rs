@@ -123,8 +123,8 @@ pub struct FrontEndEvent<'a> {
     pub front_end: &'static str,
     /// The operation.
     pub operation: &'a str,
-    /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`. Of
-    /// a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
+    /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`.
+    /// Of a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
     pub kind: &'a str,
     /// The record, where the request or the message names one.
     pub record: Option<RecordId>,

@@ -53,11 +53,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// Begins a record for a store that reads one back from elsewhere, and sets every other field by its name: `store::writing` (feature
-    /// `testing`) shows all of them.
+    /// Begins a record for a store that reads one back from elsewhere, and sets every other field
+    /// by its name: `store::writing` (feature `testing`) shows all of them.
     ///
-    /// Until then it is a first attempt of nobody's that runs under [`OnCrash::Rerun`] with the token 0, without an outcome, and whose
-    /// lease and retention ended when it began. A store of your own that forgets one of the fields fails the conformance suite.
+    /// Until then it is a first attempt of nobody's that runs under [`OnCrash::Rerun`] with the
+    /// token 0, without an outcome, and whose lease and retention ended when it began. A store of
+    /// your own that forgets one of the fields fails the conformance suite.
     #[must_use]
     pub fn new(subject: Arc<Subject>, version: Version, created: Time) -> Self {
         Self {
@@ -101,14 +102,16 @@ impl Record {
         forgettable && self.expires <= now
     }
 
-    /// Tells whether a purge may delete the record: it has been [expired](Self::is_expired) for at least `keep`.
+    /// Tells whether a purge may delete the record: it has been [expired](Self::is_expired) for at
+    /// least `keep`.
     #[must_use]
     pub fn is_forgettable(&self, now: Time, keep: Duration) -> bool {
         self.is_expired(now) && self.expires.plus(keep) <= now
     }
 
-    /// How long the outcome answers duplicates, as the call that holds or held it chose: what is left between the end of
-    /// its lease and the end of its retention, which whoever holds it moves together.
+    /// How long the outcome answers duplicates, as the call that holds or held it chose: what is
+    /// left between the end of its lease and the end of its retention, which whoever holds it moves
+    /// together.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.expires.since(self.lease_end)

@@ -1,5 +1,6 @@
-//! The project's commands: `cargo xtask test` runs everything that can fail, `cargo xtask lint` everything that can
-//! be found out without running it, and `cargo xtask servers` lends people the servers of the tests.
+//! The project's commands: `cargo xtask test` runs everything that can fail, `cargo xtask lint`
+//! everything that can be found out without running it, and `cargo xtask servers` lends people the
+//! servers of the tests.
 
 #![allow(
     clippy::print_stdout,

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::consumer::Disposition;
+use idempotent_runtime::consumer::{DeadLetterReason, Disposition};
+use serde::de::DeserializeOwned;
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
@@ -82,6 +83,14 @@ async fn until_lost<B: Broker, H: Handler>(mut broker: B, handler: &Arc<H>) -> F
     // Those that run go on to their end.
     tasks.detach_all();
     lost
+}
+
+/// Reads the body of a message. One that cannot be read is a dead letter.
+pub fn read<T: DeserializeOwned>(delivery: &impl Delivery) -> Result<T, Disposition> {
+    serde_json::from_slice(delivery.body()).map_err(|error| Disposition::DeadLetter {
+        reason: DeadLetterReason::InvalidMessage,
+        error: Some(error.into()),
+    })
 }
 
 /// Ends this process when its standard input is closed: its parent is gone.

@@ -3,7 +3,8 @@
 //!
 //! * `nats.rs` and `rabbitmq.rs` turn a disposition into the broker's own calls. They are the parts
 //!   to copy.
-//! * `worker.rs` is the consumer: a process that may be killed at any moment. `consume.rs` is its loop.
+//! * `worker.rs` is the consumer: a process that may be killed at any moment. `consume.rs` is its
+//!   loop.
 //! * `run.rs` sends the orders, starts two workers, troubles them, and counts the invoices.
 
 pub mod broker;

@@ -6,7 +6,8 @@ use idempotent_runtime::testing::Proxy;
 
 use crate::Failure;
 
-/// Something between a consumer and its broker that can cut connections, and the address through it.
+/// Something between a consumer and its broker that can cut connections, and the address through
+/// it.
 pub async fn between(url: &str) -> Result<(Proxy, String), Failure> {
     let (_, rest) = url.split_once("://").ok_or("the address has no scheme")?;
     let rest = rest

@@ -15,7 +15,7 @@ use crate::{
     Failure,
     books::{self, InvoiceError, invoice},
     broker::{Broker, Delivery},
-    consume::{Handler, consume, end_with_standard_input, say},
+    consume::{Handler, consume, end_with_standard_input, read, say},
     orders::{Mishap, Order},
 };
 
@@ -81,14 +81,9 @@ impl Worker {
 impl Handler for Worker {
     async fn handle<D: Delivery>(&self, delivery: &D) -> Disposition {
         say("delivered", delivery.id());
-        let order: Order = match serde_json::from_slice(delivery.body()) {
+        let order: Order = match read(delivery) {
             Ok(order) => order,
-            Err(error) => {
-                return Disposition::DeadLetter {
-                    reason: DeadLetterReason::InvalidMessage,
-                    error: Some(error.into()),
-                };
-            }
+            Err(disposition) => return disposition,
         };
         let Some(consumer) = &self.consumer else {
             return self.handle_unprotected(&order).await;

@@ -216,15 +216,15 @@ fn with_jitter(longest: Duration) -> Duration {
     longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
-/// A disposition that nobody was told of yet, and the record that it is about.
+/// A disposition before anybody is told of it, with the record that it is about.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Decided {
     pub(super) disposition: Disposition,
     pub(super) settings: Arc<Settings>,
     pub(super) record: Option<RecordId>,
 }
 
-impl Told {
+impl Decided {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn is_retry(&self) -> bool {
         matches!(self.disposition, Disposition::Retry { .. })

@@ -21,8 +21,8 @@ enum Standing {
     Nothing,
 }
 
-/// Tells what is to be done with a message where one of the redrives before it, known by these keys,
-/// runs or had its effect.
+/// Tells what is to be done with a message where one of the redrives before it, known by these
+/// keys, runs or had its effect.
 pub(super) async fn earlier(
     judge: &Judge<'_>,
     keys: &[Key],

@@ -5,7 +5,7 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    disposition::{Disposition, Judge, Told},
+    disposition::{Decided, Disposition, Judge},
     earlier::earlier,
     failure::{Failure, Noting},
     hold::{Hold, KeepAlive},
@@ -97,9 +97,9 @@ impl Message {
     }
 
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
-    /// record of its own. The handler does not run where an earlier one has had its effect with this
-    /// payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an earlier
-    /// delivery that comes later has its own effect.
+    /// record of its own. The handler does not run where an earlier one has had its effect with
+    /// this payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an
+    /// earlier delivery that comes later has its own effect.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;
         self
@@ -271,18 +271,18 @@ impl<'a, P, N> Delivery<'a, P, N> {
         P: OnError<E>,
         C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
     {
-        self.disposed(hold, call).await.tell()
+        self.decide(hold, call).await.tell()
     }
 
     /// The same, before anybody is told.
-    pub(super) async fn disposed<E, C>(self, hold: &Hold, call: C) -> Told
+    pub(super) async fn decide<E, C>(self, hold: &Hold, call: C) -> Decided
     where
         E: Into<BoxError>,
         P: OnError<E>,
         C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
     {
         let (settings, noting) = (self.settings, Noting::new(self.on_error));
-        let told = |disposition, record| Told {
+        let decided = |disposition, record| Decided {
             disposition,
             settings: Arc::clone(&settings),
             record,
@@ -298,13 +298,13 @@ impl<'a, P, N> Delivery<'a, P, N> {
             Err(error) => {
                 let refused = Err::<(), Failure<BoxError>>(Failure::Refused(error));
                 let disposition = judge.judge(refused, &CallReport::Refused);
-                return told(disposition, None);
+                return decided(disposition, None);
             }
         };
         let id = request.id;
         let subject = request.subject();
         if let Some(disposition) = earlier(&judge, &self.redriven, subject).await {
-            return told(disposition, Some(id));
+            return decided(disposition, Some(id));
         }
         let ended = call(request, &noting);
         let timer = settings.handle.timer();
@@ -318,6 +318,6 @@ impl<'a, P, N> Delivery<'a, P, N> {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
-        told(disposition, Some(id))
+        decided(disposition, Some(id))
     }
 }

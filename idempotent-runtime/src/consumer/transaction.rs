@@ -5,7 +5,7 @@ use std::{error::Error as StdError, time::Duration};
 use sqlx::{Database, Transaction};
 
 use super::{
-    disposition::{Disposition, Told},
+    disposition::{Decided, Disposition},
     failure::Failure,
     hold::Hold,
     message::{Delivery, Numbered},
@@ -31,8 +31,8 @@ impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
 }
 
 impl<P> Delivery<'_, P, Numbered> {
-    /// Whether no handler is to run any more. The message is claimed all the same: a transaction that
-    /// is open may still commit its effect.
+    /// Whether no handler is to run any more. The message is claimed all the same: a transaction
+    /// that is open may still commit its effect.
     fn is_delivered_too_often(&self) -> bool {
         self.delivery > self.settings.max_deliveries
     }
@@ -106,21 +106,21 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         let hold = Hold::default();
-        let told = self.disposed(&hold, async |request, on_error| {
+        let decided = self.decide(&hold, async |request, on_error| {
             let typed = Typed {
                 on_error,
                 keep: Whole,
             };
             run_in(request, typed, connection, handled).await
         });
-        Staged(told.await)
+        Staged(decided.await)
     }
 }
 
 /// Says what is to be done with a message once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
-pub struct Staged(Told);
+pub struct Staged(Decided);
 
 impl Staged {
     /// Tells what is to be done with the message if the commit succeeds. Store a dead letter in the
@@ -129,8 +129,8 @@ impl Staged {
         &self.0.disposition
     }
 
-    /// Commits the transaction that the message was run in, or rolls it back where the message is to
-    /// come again.
+    /// Commits the transaction that the message was run in, or rolls it back where the message is
+    /// to come again.
     ///
     /// A commit that fails is [`Disposition::Retry`]: the next delivery finds out whether it was
     /// carried out.
@@ -142,21 +142,22 @@ impl Staged {
     where
         DB: Database<Connection: SqlConnection>,
     {
-        let Self(mut told) = self;
+        let Self(mut decided) = self;
         let again = |error: BoxError| Disposition::Retry {
             after: Duration::from_secs(1),
             error: Some(error),
         };
-        // Postgres answers the COMMIT of a transaction in which a statement failed as if all was well.
-        if !told.is_retry() && is_aborted(&mut *tx).await {
-            told.disposition = again("a statement failed in the transaction".into());
+        // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
+        // well.
+        if !decided.is_retry() && is_aborted(&mut *tx).await {
+            decided.disposition = again("a statement failed in the transaction".into());
         }
-        if told.is_retry() {
+        if decided.is_retry() {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
         } else if let Err(error) = tx.commit().await {
-            told.disposition = again(error.into());
+            decided.disposition = again(error.into());
         }
-        told.tell()
+        decided.tell()
     }
 }

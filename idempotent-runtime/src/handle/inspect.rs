@@ -17,7 +17,8 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Status {
-    /// No call with this key is known: none was made, or it was released, or has expired and was deleted.
+    /// No call with this key is known: none was made, or it was released, or has expired and was
+    /// deleted.
     Unknown,
     /// Somebody holds it.
     #[non_exhaustive]
@@ -47,12 +48,14 @@ pub enum Status {
         /// How many attempts there were.
         attempts: u32,
     },
-    /// It answers no call any more, and is still there for whoever audits: the next call runs, and its record takes the place.
+    /// It answers no call any more, and is still there for whoever audits: the next call runs, and
+    /// its record takes the place.
     #[non_exhaustive]
     Expired {
         /// Since when, by the store's clock.
         since: Time,
-        /// How it stood: completed, failed, not replayable, or processing where its holder vanished.
+        /// How it stood: completed, failed, not replayable, or processing where its holder
+        /// vanished.
         last: Box<Status>,
     },
 }
@@ -78,8 +81,9 @@ impl StoredOutcome {
         self.attempt
     }
 
-    /// Decodes it as the value, or the error, that the function returned; of one with `outcome = reference(save, load)`, as
-    /// what `save` gave. What an older build recorded is of the type that it had then: [`stored`](Self::stored) tells its version.
+    /// Decodes it as the value, or the error, that the function returned; of one with `outcome =
+    /// reference(save, load)`, as what `save` gave. What an older build recorded is of the type
+    /// that it had then: [`stored`](Self::stored) tells its version.
     ///
     /// # Errors
     ///
@@ -88,8 +92,9 @@ impl StoredOutcome {
         self.stored.decode()
     }
 
-    /// Gives its bytes and their schema version as they stand in the store: for what no codec wrote. A response of the layer for HTTP
-    /// is read by `http::StoredResponse::decode`, once its seal is opened where there is one.
+    /// Gives its bytes and their schema version as they stand in the store: for what no codec
+    /// wrote. A response of the layer for HTTP is read by `http::StoredResponse::decode`, once its
+    /// seal is opened where there is one.
     ///
     /// # Examples
     ///

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use consumer_examples::{
     Failure,
     broker::{Broker, Delivery},
-    consume::{Handler, consume, end_with_standard_input, say},
+    consume::{Handler, consume, end_with_standard_input, read, say},
 };
 use database::Ledger;
 use idempotent_runtime::{
     ErrorVerdict, Idempotency,
-    consumer::{Consumer, DeadLetterReason, Disposition},
+    consumer::{Consumer, Disposition},
     transaction::SqlDatabase,
 };
 use plan::Transfer;
@@ -74,14 +74,9 @@ pub async fn run<B: Broker, DB: Ledger + SqlDatabase>(work: &Work) -> Result<(),
 impl<DB: Ledger + SqlDatabase> Handler for Books<DB> {
     async fn handle<D: Delivery>(&self, delivery: &D) -> Disposition {
         say("begin", delivery.id());
-        let transfer: Transfer = match serde_json::from_slice(delivery.body()) {
+        let transfer: Transfer = match read(delivery) {
             Ok(transfer) => transfer,
-            Err(error) => {
-                return Disposition::DeadLetter {
-                    reason: DeadLetterReason::InvalidMessage,
-                    error: Some(error.into()),
-                };
-            }
+            Err(disposition) => return disposition,
         };
         let message = self.consumer.message(delivery.id()).payload(&transfer);
         let message = message.delivery(delivery.count());

@@ -66,7 +66,8 @@ fn install(command: &str) -> io::Result<bool> {
     Ok(shell.stdout(io::stderr()).status()?.success())
 }
 
-/// The lists of packages may be missing or old, and one that cannot be fetched need not be the one that matters.
+/// The lists of packages may be missing or old, and one that cannot be fetched need not be the one
+/// that matters.
 fn command_line(servers: &[&Server], rights: Rights) -> String {
     let sudo = match rights {
         Rights::Root => "",

@@ -1,6 +1,6 @@
-//! Private servers for the tests that need one. They are found or installed, started on free ports under one temporary
-//! folder, and gone afterwards, however this process ends. A server whose address stands in the environment is used
-//! instead.
+//! Private servers for the tests that need one. They are found or installed, started on free ports
+//! under one temporary folder, and gone afterwards, however this process ends. A server whose
+//! address stands in the environment is used instead.
 
 mod authority;
 mod cluster;
@@ -62,7 +62,8 @@ const POSTGRES: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
 /// Who vouches for the encrypted servers.
 const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 
-/// For tests that start a server of their own, to kill or to starve it: the folders of the programs, as in the path.
+/// For tests that start a server of their own, to kill or to starve it: the folders of the
+/// programs, as in the path.
 const PROGRAMS: &str = "IDEMPOTENT_TEST_PROGRAMS";
 
 /// The servers that run, for as long as this lives.
@@ -175,8 +176,8 @@ const STAGES: [&[Server]; 3] = [
 ];
 
 impl Servers {
-    /// Starts the servers of these names, or all of them where none is given. One whose address stands in the
-    /// environment is not started.
+    /// Starts the servers of these names, or all of them where none is given. One whose address
+    /// stands in the environment is not started.
     pub(crate) fn start(names: &[&str]) -> io::Result<Self> {
         are_known(names)?;
         let stages = STAGES.map(|stage| wanted(stage, names));
@@ -238,7 +239,8 @@ fn given(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-/// Starts servers side by side, and waits for all of them, so that one run tells everything that is wrong.
+/// Starts servers side by side, and waits for all of them, so that one run tells everything that is
+/// wrong.
 fn start_all(
     servers: &[&'static Server],
     folder: &Folder,

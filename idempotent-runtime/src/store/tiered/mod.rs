@@ -26,13 +26,15 @@ use crate::{
     },
 };
 
-/// Answers replays from a fast tier, and lets another store, the primary one, decide everything else.
+/// Answers replays from a fast tier, and lets another store, the primary one, decide everything
+/// else.
 ///
-/// The primary store takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
-/// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
-/// `redis`), or an [`OutcomeTier`] of your own. A replay
-/// whose record is there asks the primary store nothing; any other call makes the round trips that it makes without a tier. Other
-/// arguments under the same key are found in a copy as they are in the record.
+/// The primary store takes every claim and keeps every record. The fast tier holds copies of
+/// *finished* records only, and nothing that anybody still holds or must settle: [`OutcomeCache`]
+/// in the process's own memory, `RedisOutcomes` for all processes (feature `redis`), or an
+/// [`OutcomeTier`] of your own. A replay whose record is there asks the primary store nothing; any
+/// other call makes the round trips that it makes without a tier. Other arguments under the same
+/// key are found in a copy as they are in the record.
 ///
 /// Losing the fast tier loses nothing. Where it fails, or does not answer within its
 /// [patience](TieredBuilder::patience), the primary store is asked at once, and the tier is left alone for a
@@ -40,13 +42,15 @@ use crate::{
 ///
 /// # What a copy can miss
 ///
-/// The protocol never changes a finished record before it expires, and an expired copy is not given: expiry is judged by the
-/// primary store's own clock, which is reckoned on from its last answer, never for longer than the age below. By the timer or the wall clock
-/// of this machine, whichever went further: one that was suspended gives no expired copy, unless its clock was set back meanwhile by
-/// as much, and one that is set forward only costs a question to the primary store. So copies differ from the primary store only
-/// where somebody deletes or rewrites finished records past the protocol. What is written through this store or its clones is
-/// out of the tier before the write is answered, as long as the tier answers. What others write is seen when the copy is as old
-/// as copies may [be](TieredBuilder::age), a minute unless set.
+/// The protocol never changes a finished record before it expires, and an expired copy is not
+/// given: expiry is judged by the primary store's own clock, which is reckoned on from its last
+/// answer, never for longer than the age below. By the timer or the wall clock of this machine,
+/// whichever went further: one that was suspended gives no expired copy, unless its clock was set
+/// back meanwhile by as much, and one that is set forward only costs a question to the primary
+/// store. So copies differ from the primary store only where somebody deletes or rewrites finished
+/// records past the protocol. What is written through this store or its clones is out of the tier
+/// before the write is answered, as long as the tier answers. What others write is seen when the
+/// copy is as old as copies may [be](TieredBuilder::age), a minute unless set.
 ///
 /// # Examples
 ///
@@ -73,8 +77,8 @@ pub struct TieredStore {
 ///
 /// # Errors
 ///
-/// Each method fails where the tier does, of whatever kind. That costs its caller nothing but the time it takes, and has the tier left
-/// alone for a [pause](TieredBuilder::pause).
+/// Each method fails where the tier does, of whatever kind. That costs its caller nothing but the
+/// time it takes, and has the tier left alone for a [pause](TieredBuilder::pause).
 ///
 /// # Cancel safety
 ///
@@ -84,7 +88,8 @@ pub trait OutcomeTier: std::fmt::Debug + Send + Sync + 'static {
     /// The copy that was put under `id` last, unless it was forgotten or its time is over.
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError>;
 
-    /// The same where that takes no waiting, as in the process's own memory; `None` also where it would.
+    /// The same where that takes no waiting, as in the process's own memory; `None` also where it
+    /// would.
     fn peek(&self, id: &RecordId) -> Option<Arc<Record>> {
         let _ = id;
         None
@@ -182,7 +187,8 @@ impl Shared {
         })
     }
 
-    /// Takes a copy of what the primary store answered, where it is finished and nobody here wrote meanwhile.
+    /// Takes a copy of what the primary store answered, where it is finished and nobody here wrote
+    /// meanwhile.
     async fn learn(&self, asked: Query<'_>, answer: &Snapshot) {
         self.time.observe(answer.now, asked.sent_at);
         let finished = answer.record.as_ref().filter(|record| is_finished(record));
@@ -205,7 +211,8 @@ impl Shared {
         }
     }
 
-    /// Forgets a copy of what stands no more, unless there was none a moment ago, and none came since.
+    /// Forgets a copy of what stands no more, unless there was none a moment ago, and none came
+    /// since.
     async fn forget(&self, asked: Query<'_>) {
         if !asked.has_no_copy || asked.guard.was_filled() {
             let _guard = self.in_flight.write(asked.id);
@@ -251,7 +258,8 @@ impl Store for TieredStore {
         let Some(seen) = seen else {
             return self.claim(id, next).await;
         };
-        // Nothing is given from the tier and nothing put there until this has ended, so it is forgotten at the same time.
+        // Nothing is given from the tier and nothing put there until this has ended, so it is
+        // forgotten at the same time.
         let guard = shared.in_flight.write(id);
         let sent_at = shared.clocks.now();
         let mut swapping = pin!(self.primary.swap(id, Some(seen), next));
@@ -309,7 +317,8 @@ impl Store for TieredStore {
         }))
     }
 
-    /// Past the tier, which holds no copy of what a call may write over: only of what is done and has not expired.
+    /// Past the tier, which holds no copy of what a call may write over: only of what is done and
+    /// has not expired.
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),

@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// F22: every field comes back, in every state, with every choice and kind of outcome, through another client too.
+/// F22: every field comes back, in every state, with every choice and kind of outcome, through
+/// another client too.
 pub(super) async fn every_field_comes_back(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let outcomes = [
@@ -92,8 +93,8 @@ fn unlike(record: &Record) -> Draft {
     }
 }
 
-/// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane, what is no text at
-/// all, empty, and 64 KiB.
+/// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane,
+/// what is no text at all, empty, and 64 KiB.
 pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
     let store = subject.store().await;
     let planes: String = (0..=16)

@@ -51,12 +51,13 @@ use crate::store::Store;
 /// A store under test, empty at first.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// Gives a client of the same records that shares as little as possible with those given before: connections of
-    /// its own, where the store has connections.
+    /// Gives a client of the same records that shares as little as possible with those given
+    /// before: connections of its own, where the store has connections.
     async fn store(&self) -> Arc<dyn Store>;
 
-    /// Moves the store's clock on, as far as the records can tell: by a manual clock, or by ageing what stands there,
-    /// that is by taking `by` away from `lease_end`, `created`, `finished` and `expires` of every record.
+    /// Moves the store's clock on, as far as the records can tell: by a manual clock, or by ageing
+    /// what stands there, that is by taking `by` away from `lease_end`, `created`, `finished` and
+    /// `expires` of every record.
     async fn advance(&self, by: Duration);
 }
 
@@ -114,7 +115,8 @@ pub async fn run_named<S: Subject + 'static>(name: &str, subject: S) {
 ///
 /// # Panics
 ///
-/// At the first case that the store fails; the name of the case is printed before, by the `tracing` event that announces it.
+/// At the first case that the store fails; the name of the case is printed before, by the `tracing`
+/// event that announces it.
 pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
     for case in cases() {
         tracing::info!(case = case.name, "conformance");

@@ -1,5 +1,5 @@
-//! The suite must be able to fail: a sound store passes every case, and each deliberate defect is found by the case that
-//! is named for it.
+//! The suite must be able to fail: a sound store passes every case, and each deliberate defect is
+//! found by the case that is named for it.
 
 mod simple;
 

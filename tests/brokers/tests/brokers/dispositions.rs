@@ -22,7 +22,7 @@ use idempotent_runtime::{
     consumer::{Consumer, Disposition},
     testing::Gate,
 };
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 macro_rules! on_every_broker {
     ($($test:ident,)*) => {
@@ -303,12 +303,12 @@ async fn a_late_acknowledgement_settles_no_other_delivery<B: Broker>(queue: Queu
 }
 
 /// Panics at the first delivery of each message.
-struct Panics(Arc<AtomicU32>);
+struct Panics(Arc<Semaphore>);
 
 impl Handler for Panics {
     async fn handle<D: Delivery>(&self, delivery: &D) -> Disposition {
         assert!(delivery.count() > 1, "a planned panic");
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.0.add_permits(1);
         Disposition::Ack { replayed: false }
     }
 }
@@ -319,7 +319,7 @@ async fn a_handler_that_panics_stops_no_other_message<B: Broker>(queue: Queue<B>
     for number in 0..MESSAGES {
         queue.publish(&format!("m{number}")).await;
     }
-    let handled = Arc::new(AtomicU32::new(0));
+    let handled = Arc::new(Semaphore::new(0));
     let consuming = {
         let (url, name, panics) = (
             queue.url.clone(),
@@ -328,12 +328,8 @@ async fn a_handler_that_panics_stops_no_other_message<B: Broker>(queue: Queue<B>
         );
         tokio::spawn(async move { consume::<B, _>(&url, &name, panics).await })
     };
-    let all = async {
-        while handled.load(Ordering::SeqCst) < MESSAGES {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, all).await.expect("all are handled");
+    let all = timeout(PATIENCE, handled.acquire_many(MESSAGES)).await;
+    drop(all.expect("all are handled").expect("it is open"));
     consuming.abort();
     let _aborted = consuming.await;
     queue.broker.delete().await.expect("the queues go");
