@@ -93,6 +93,12 @@ pub(crate) fn operation_name(name: &Ident, input: ParseStream<'_>) -> Result<Lit
             "names that begin with `inbox:` are those of consumers: give the operation another one",
         ));
     }
+    if written.value().starts_with("sequence:") {
+        return Err(Error::new(
+            written.span(),
+            "names that begin with `sequence:` are those of sequences: give the operation another one",
+        ));
+    }
     Ok(written)
 }
 

@@ -69,6 +69,10 @@ pub struct Attempt(Arc<Inner>);
 
 struct Inner {
     id: RecordId,
+    /// Names what it hands downstream.
+    child_of: RecordId,
+    /// Whether an earlier holder may have begun something that no number of attempts tells.
+    passes: bool,
     operation: Arc<str>,
     number: u32,
     token: Option<FencingToken>,
@@ -115,6 +119,8 @@ impl Attempt {
     ) -> Self {
         Self(Arc::new(Inner {
             id,
+            child_of: id,
+            passes: false,
             operation,
             number,
             token,
@@ -128,6 +134,15 @@ impl Attempt {
             lost: AtomicBool::new(false),
             loss: Notify::new(),
         }))
+    }
+
+    /// Notes that it is of a number of a stream, and whether that passed a smaller one.
+    pub(crate) fn of_number(mut self, number: u64, passes: bool) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.child_of = inner.id.of_number(number);
+            inner.passes = passes;
+        }
+        self
     }
 
     /// Notes that its transaction keeps other connections of this handle's store from writing.
@@ -157,7 +172,7 @@ impl Attempt {
     /// its record has expired since, nobody knows of it any more, and this is a first attempt.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
-        self.0.number > 1
+        self.0.number > 1 || self.0.passes
     }
 
     /// The operation's name.
@@ -178,14 +193,14 @@ impl Attempt {
             !name.is_empty(),
             "a child key needs a name, such as \"stripe.charge\""
         );
-        self.0.id.child_key(name)
+        self.0.child_of.child_key(name)
     }
 
     /// An id for the resource that this call creates, in the form of a UUID (version 8): the same
     /// on every attempt.
     #[must_use]
     pub fn child_id(&self) -> ChildId {
-        ChildId(self.0.id.child_id())
+        ChildId(self.0.child_of.child_id())
     }
 
     /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another

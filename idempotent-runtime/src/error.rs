@@ -208,6 +208,32 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The number is below the last one of its sequence. A sequence tells this as its
+    /// [`Decision`](crate::sequence::Decision).
+    #[doc(hidden)]
+    #[error("a larger number of `{operation}` has been applied: the last one is {last}")]
+    #[non_exhaustive]
+    Past {
+        /// The operation.
+        operation: Arc<str>,
+        /// The last number.
+        last: u64,
+    },
+
+    /// The number does not follow the last one of its sequence. A sequence tells this as its
+    /// [`Decision`](crate::sequence::Decision).
+    #[doc(hidden)]
+    #[error("the next number of `{operation}` is {expected}, and not {got}")]
+    #[non_exhaustive]
+    Gap {
+        /// The operation.
+        operation: Arc<str>,
+        /// The number that comes next.
+        expected: u64,
+        /// The number of this call.
+        got: u64,
+    },
+
     /// The call was made from inside its own body, with the same key: in the same task, or in one
     /// where
     /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt, before the call around it was through.

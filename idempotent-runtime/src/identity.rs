@@ -84,6 +84,14 @@ impl RecordId {
         id
     }
 
+    /// Names a number of the stream whose record this is: what it hands downstream is its own.
+    pub(crate) fn of_number(&self, number: u64) -> Self {
+        let domain = b"idempotent-runtime/number/1".as_slice();
+        Self(sha256(
+            &mut [domain, &self.0, &number.to_be_bytes()].concat(),
+        ))
+    }
+
     fn derive(&self, domain: &[u8], name: &str) -> [u8; 16] {
         let mut bytes = [domain, &self.0].concat();
         write_framed(&mut bytes, name.as_bytes());

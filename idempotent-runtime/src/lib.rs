@@ -126,6 +126,7 @@ pub mod policy;
 pub mod record;
 mod request;
 mod run;
+pub mod sequence;
 mod sha256;
 pub mod store;
 mod sync;

@@ -61,6 +61,8 @@ pub enum RecordChange {
     TakenOver,
     /// A claim over a holder that vanished stands: the reconciling function is about to be asked.
     Reconciling,
+    /// A claim of a larger number stands over one whose holder vanished, and which may never run.
+    Passed,
     /// Another transaction was in the way of a call that owns one, and it is tried again.
     TriedAgain,
     /// A duplicate waits for the call that runs.
@@ -89,6 +91,8 @@ pub enum RecordChange {
     LeaseLost,
     /// Somebody settled the record.
     Settled,
+    /// Somebody used up a number that was parked.
+    Skipped,
 }
 
 /// How a purge ended.
@@ -181,6 +185,10 @@ pub enum CallOutcome {
     NotReplayable,
     /// [`Error::Expired`](crate::Error::Expired).
     Expired,
+    /// Its number is below the last one of its sequence.
+    Past,
+    /// Its number does not follow the last one of its sequence.
+    Gap,
     /// The body ran unprotected.
     Unprotected,
     /// The call was refused before the store was asked.
@@ -263,7 +271,7 @@ impl Observers {
             | RecordChange::LeftUncertain => {
                 tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
             }
-            RecordChange::TakenOver => {
+            RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
                 tracing::info!(operation, %id, attempt, ?change, "idempotent call");
             }
             // That a heartbeat failed is said with its cause, where that is known.

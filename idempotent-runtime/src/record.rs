@@ -17,6 +17,7 @@ pub use self::{
 };
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    lease::sequence::Stored,
     policy::OnCrash,
 };
 
@@ -86,6 +87,12 @@ impl Record {
     pub fn is_stream(&self) -> bool {
         let outcome = self.outcome.as_ref();
         outcome.is_some_and(|outcome| outcome.kind == OutcomeKind::Stream)
+    }
+
+    /// Tells whether it is that of a stream in which a number passed a smaller one, whose holder
+    /// vanished.
+    pub(crate) fn passes(&self) -> bool {
+        self.is_stream() && Stored::read(self).is_ok_and(|it| it.passes())
     }
 
     /// Tells whether nobody needs the record any more: it binds no call, and purge may delete it.

@@ -6,21 +6,21 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-pub(crate) use self::check::INBOX;
 pub use self::check::LONGEST;
+pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::check::{check_durations, check_lease};
 use crate::{
-    attempt::is_held,
+    attempt::{Attempt, Stage, is_held},
     error::Error,
     fingerprint::Arguments,
     handle::{AsHandle, Idempotency, in_force},
     identity::RecordId,
     key::{Key, KeyError, KeyPart},
-    lease::{Claim, replays},
+    lease::{Claim, Numbered, replays},
     observe::{CallEvent, CallOutcome, UnprotectedReason},
     operation::{Policy, Reader, Site},
     policy::{InFlight, OnCrash, OnExpired, OnOutage, Verdict},
-    record::{AttemptId, Record, Subject, Time},
+    record::{AttemptId, FencingToken, Record, Subject, Time},
     store::Snapshot,
 };
 
@@ -57,6 +57,7 @@ struct Description {
     mistake: Option<Error>,
     /// Whether a front end of ours gave the name.
     is_reserved: bool,
+    numbered: Option<Numbered>,
 }
 
 /// A call, ready to be run.
@@ -72,6 +73,8 @@ pub(crate) struct Request {
     pub(crate) on_crash: OnCrash,
     pub(crate) on_error: Verdict,
     pub(crate) version: u32,
+    /// The number of a call of a stream.
+    number: Option<u64>,
 }
 
 /// Whether a call has a record.
@@ -88,6 +91,7 @@ pub(crate) enum Protection {
 pub(crate) struct Asked {
     pub(crate) subject: Arc<Subject>,
     pub(crate) on_crash: OnCrash,
+    pub(crate) numbered: Option<Numbered>,
     lease: Duration,
     ttl: Duration,
     max_takeovers: u32,
@@ -119,6 +123,7 @@ impl Call {
             opted_out: false,
             mistake: None,
             is_reserved: false,
+            numbered: None,
         }))
     }
 
@@ -202,6 +207,22 @@ impl Call {
         &mut self.0.policy
     }
 
+    pub(crate) fn in_scope(&mut self, scope: Option<Result<Key, KeyError>>) {
+        self.0.scope = scope;
+    }
+
+    /// Whether it waits for numbers that are missing.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn waits_for_gaps(&self) -> bool {
+        let patience = self.0.numbered.map_or(Duration::ZERO, |it| it.patience);
+        !patience.is_zero()
+    }
+
+    /// Makes it a call with a number.
+    pub(crate) fn number(&mut self, numbered: Numbered) {
+        self.0.numbered = Some(numbered);
+    }
+
     pub(crate) fn opt_out(&mut self) {
         self.0.opted_out = true;
     }
@@ -254,6 +275,7 @@ impl Request {
             on_crash: policy.on_crash.unwrap_or(defaults.on_crash),
             on_error: defaults.on_error,
             version: policy.version,
+            number: None,
             handle,
         }
     }
@@ -261,7 +283,7 @@ impl Request {
     /// Finds the outcome that answers this call where the store can tell at once: nothing is
     /// claimed then.
     pub(crate) fn recall(&self, asked: &Asked) -> Option<(Arc<Record>, Time)> {
-        if self.old_id.is_some() || is_held(&self.id) {
+        if self.old_id.is_some() || asked.numbered.is_some() || is_held(&self.id) {
             return None;
         }
         let Snapshot { now, record } = self.handle.store().peek(&self.id)?;
@@ -282,6 +304,32 @@ impl Request {
             keep: defaults.audit_retention,
             on_expired: asked.on_expired,
             max_takeovers: asked.max_takeovers,
+            numbered: asked.numbered,
+        }
+    }
+
+    /// The attempt that runs the body.
+    pub(crate) fn attempt(
+        &self,
+        id: RecordId,
+        attempt: u32,
+        token: Option<FencingToken>,
+        stage: Stage,
+        passes: bool,
+    ) -> Attempt {
+        let attempt = Attempt::new(id, Arc::clone(&self.operation), attempt, token, stage);
+        match self.number {
+            Some(number) => attempt.of_number(number, passes),
+            None => attempt,
+        }
+    }
+
+    /// How long the call waits for a number that is missing.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn gap_patience(&self) -> Duration {
+        match &self.protection {
+            Protection::Record(asked) => asked.numbered.map_or(Duration::ZERO, |it| it.patience),
+            Protection::None(_) => Duration::ZERO,
         }
     }
 

@@ -6,6 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use crate::transaction::RetryIf;
 use crate::{
     error::{BoxError, Error, mark},
     outcome::{Encoder, OnError, Outline, Stored},
@@ -55,13 +57,13 @@ impl<E: StdError + 'static> StdError for Failure<E> {
 
 /// Decides as the message says, and remembers how.
 #[derive(Debug)]
-pub(super) struct Noting<P> {
+pub(crate) struct Noting<P> {
     inner: P,
     noted: Mutex<Verdict>,
 }
 
 impl<P> Noting<P> {
-    pub(super) fn new(inner: P) -> Self {
+    pub(crate) fn new(inner: P) -> Self {
         let noted = Mutex::new(Verdict::Release);
         Self { inner, noted }
     }
@@ -71,7 +73,7 @@ impl<P> Noting<P> {
     }
 
     /// The verdict that was given last.
-    pub(super) fn noted(&self) -> Verdict {
+    pub(crate) fn noted(&self) -> Verdict {
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,6 +115,20 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
             (Failure::Handler(error), Failure::Handler(copy)) => P::is_copy(error, copy),
             (Failure::Handler(_), Failure::Unread(_)) => true,
             _ => false,
+        }
+    }
+}
+
+/// The errors of a call stand around those of its body.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) struct OfHandler<Q>(pub(crate) Q);
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
+    fn is_reason(&self, error: &Failure<E>) -> bool {
+        match error {
+            Failure::Handler(error) => self.0.is_reason(error),
+            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => false,
         }
     }
 }

@@ -3,7 +3,7 @@
 mod batch;
 mod disposition;
 mod earlier;
-mod failure;
+pub(crate) mod failure;
 mod hold;
 mod message;
 mod settings;

@@ -6,7 +6,7 @@ use sqlx::{Database, Transaction};
 
 use super::{
     disposition::{Decided, Disposition},
-    failure::Failure,
+    failure::{Failure, OfHandler},
     hold::Hold,
     message::{Delivery, Numbered},
 };
@@ -17,18 +17,6 @@ use crate::{
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, transact},
 };
-
-/// The errors of a message stand around those of its handler.
-struct OfHandler<Q>(Q);
-
-impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
-    fn is_reason(&self, error: &Failure<E>) -> bool {
-        match error {
-            Failure::Handler(error) => self.0.is_reason(error),
-            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => false,
-        }
-    }
-}
 
 impl<P> Delivery<'_, P, Numbered> {
     /// Whether no handler is to run any more. The message is claimed all the same: a transaction

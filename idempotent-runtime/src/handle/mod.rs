@@ -27,6 +27,7 @@ pub use self::{
 pub(crate) use self::{
     builder::{Defaults, Parts},
     scope::{enter_again, in_force},
+    settle::{is_about_to_be_recorded, put},
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use crate::run::in_process::InProcess;

@@ -39,6 +39,13 @@ pub enum NotSettled {
     /// Only a parked record can be resumed, and one that the next call would park.
     #[error("it is not parked: settle it with an outcome, or let the next call take over")]
     NotParked,
+    /// It is the record of a sequence, which settles a number: see
+    /// [`Sequence::settle`](crate::sequence::Sequence::settle).
+    #[error("it is a sequence: settle its number by `Idempotency::sequence(…).settle(number)`")]
+    IsSequence,
+    /// The sequence does not stop at this number.
+    #[error("the sequence does not stop at this number: ask `position` where it stands")]
+    OtherNumber,
     /// The function that was settled could not read the value, or the error, back.
     #[error(
         "the function could not read this back: give a value of the type that it returns, or an error where it replays errors"
@@ -256,14 +263,17 @@ impl Settle<'_> {
             let Some(record) = snapshot.record else {
                 return Err(self.not(self.unknown().await?));
             };
-            if self.is_about_to_be_recorded(&record) {
+            if record.is_stream() {
+                return Err(self.not(NotSettled::IsSequence));
+            }
+            if is_about_to_be_recorded(self.handle, &record) {
                 return Err(self.not(NotSettled::StillRunning));
             }
             let draft = settle(&record, settlement, snapshot.now, keep, Version::random());
             let Some(draft) = draft else {
                 return Err(self.not(why_not(&record, snapshot.now)));
             };
-            match self.put(record.version, &draft).await? {
+            match put(self.handle, &self.id, record.version, &draft).await? {
                 Swap::Applied(_) => {
                     self.handle.observers().transition(
                         &self.operation,
@@ -289,32 +299,37 @@ impl Settle<'_> {
             false => NotSettled::UnknownOperation,
         })
     }
+}
 
-    /// Whether the body has returned here, and its outcome could not be written yet.
-    fn is_about_to_be_recorded(&self, record: &Record) -> bool {
-        let heartbeats = self.handle.heartbeats();
-        matches!(record.state, State::Running | State::Uncertain)
-            && heartbeats.flush_ending(record.attempt_id)
-    }
+/// Whether the body has returned here, and its outcome could not be written yet.
+pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> bool {
+    matches!(record.state, State::Running | State::Uncertain)
+        && handle.heartbeats().flush_ending(record.attempt_id)
+}
 
-    /// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it was, its own version refuses
-    /// the second one. Under any other version it may have been put and replaced since, so the error stays.
-    async fn put(&self, seen: Version, draft: &Draft) -> Result<Swap, StoreError> {
-        let store = self.handle.store();
-        let lost = match swap(store, &self.id, Some(seen), draft).await {
-            Err(error) if error.is_transient() => error,
-            answer => return answer,
-        };
-        match swap(store, &self.id, Some(seen), draft).await {
-            Ok(Swap::Refused(Snapshot {
-                now,
-                record: Some(record),
-            })) if record.version == draft.version => {
-                Ok(Swap::Applied(Stamp::from_record(&record, now)))
-            }
-            Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
-            Ok(Swap::Refused(_)) | Err(_) => Err(lost),
+/// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it
+/// was, its own version refuses the second one. Under any other version it may have been put and
+/// replaced since, so the error stays.
+pub(crate) async fn put(
+    handle: &Idempotency,
+    id: &RecordId,
+    seen: Version,
+    draft: &Draft,
+) -> Result<Swap, StoreError> {
+    let store = handle.store();
+    let lost = match swap(store, id, Some(seen), draft).await {
+        Err(error) if error.is_transient() => error,
+        answer => return answer,
+    };
+    match swap(store, id, Some(seen), draft).await {
+        Ok(Swap::Refused(Snapshot {
+            now,
+            record: Some(record),
+        })) if record.version == draft.version => {
+            Ok(Swap::Applied(Stamp::from_record(&record, now)))
         }
+        Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
+        Ok(Swap::Refused(_)) | Err(_) => Err(lost),
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     fingerprint::Fingerprinted,
-    lease::{Ending, Holding},
+    lease::{Ending, Holding, Numbered},
     policy::{OnCrash, OnExpired},
     record::{
         AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, Time, TokenRule,
@@ -34,6 +34,8 @@ pub struct Claim {
     pub on_expired: OnExpired,
     /// How many takeovers a record may see before it is parked.
     pub max_takeovers: u32,
+    /// The number of a call of a stream. [`Claim::next`] decides by it, and nothing else here does.
+    pub numbered: Option<Numbered>,
 }
 
 /// What a call does next.
@@ -94,6 +96,7 @@ impl Meaning {
     #[must_use]
     pub fn won(record: &Record) -> Self {
         match (record.attempt, record.on_crash) {
+            (1, _) if record.passes() => Meaning::Takeover,
             (1, _) => Meaning::Fresh,
             (_, OnCrash::Reconcile) => Meaning::Reconcile,
             (_, OnCrash::Rerun | OnCrash::Uncertain) => Meaning::Takeover,

@@ -7,13 +7,16 @@
 
 mod decide;
 mod holding;
+mod numbered;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod sequence;
 mod settle;
 
+pub(crate) use self::numbered::read;
 pub use self::{
     decide::{Claim, Decision, Meaning, decide, first, replays},
     holding::{Beat, Ending, Holding, Refusal, refused_heartbeat},
+    numbered::{Next, Numbered},
     settle::{Settlement, settle},
 };

@@ -32,5 +32,6 @@ pub(crate) fn claim(attempt_id: AttemptId, on_crash: OnCrash) -> Claim {
         keep: Duration::ZERO,
         on_expired: OnExpired::Run,
         max_takeovers: 5,
+        numbered: None,
     }
 }

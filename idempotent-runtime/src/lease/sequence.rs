@@ -44,7 +44,7 @@ use crate::{
 };
 
 /// The record of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// Names what stands: fresh at every write.
     pub version: Version,
@@ -63,7 +63,7 @@ pub struct Stream {
 }
 
 /// A number that ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Applied {
     /// The number.
     pub number: u64,
@@ -74,7 +74,7 @@ pub struct Applied {
 }
 
 /// The answer to a copy of the last number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The outcome of this kind that was recorded.
     Recorded(OutcomeKind),
@@ -83,7 +83,7 @@ pub enum Answer {
 }
 
 /// A number that somebody began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
     /// The number.
     pub number: u64,
@@ -100,7 +100,7 @@ pub struct Running {
 }
 
 /// A number whose holder vanished, as a larger one found it that passed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Passed {
     /// The number.
     pub number: u64,
@@ -122,7 +122,7 @@ pub enum Standing {
 }
 
 /// A call, as it comes to the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// Its number.
     pub number: u64,
@@ -154,7 +154,7 @@ pub enum Gaps {
 }
 
 /// The next version of a stream, as a caller asks a store to write it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// Names the version that is written.
     pub version: Version,
@@ -173,7 +173,7 @@ pub struct Draft {
 }
 
 /// The rule for the last number in a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Last {
     /// It stays, with its fingerprint and its outcome.
     Keep,

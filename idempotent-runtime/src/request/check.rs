@@ -18,6 +18,9 @@ use crate::{
 /// How the operations of consumers begin.
 pub(crate) const INBOX: &str = "inbox:";
 
+/// How the operations of sequences begin.
+pub(crate) const SEQUENCE: &str = "sequence:";
+
 impl Description {
     pub(super) fn check(mut self: Box<Self>, handle: Idempotency) -> Result<Request, Error> {
         if !handle.is_enabled() {
@@ -67,6 +70,7 @@ impl Description {
             None => Protection::Record(Asked {
                 subject: Arc::new(subject()),
                 on_crash: self.policy.on_crash.unwrap_or(defaults.on_crash),
+                numbered: self.numbered,
                 lease,
                 ttl,
                 on_expired: self.policy.on_expired,
@@ -74,7 +78,9 @@ impl Description {
             }),
         };
         let identity = (operation, id, old_id);
-        Ok(Request::new(handle, &self.policy, identity, protection))
+        let number = self.numbered.map(|it| it.number);
+        let request = Request::new(handle, &self.policy, identity, protection);
+        Ok(Request { number, ..request })
     }
 
     /// The time to live and the lease, once all that was said of the call can be.
@@ -99,6 +105,11 @@ impl Description {
         if self.name.starts_with(INBOX) && !self.is_reserved {
             return Err(Error::InvalidPolicy(
                 "names that begin with `inbox:` are those of consumers: give the operation another one",
+            ));
+        }
+        if self.name.starts_with(SEQUENCE) && !self.is_reserved {
+            return Err(Error::InvalidPolicy(
+                "names that begin with `sequence:` are those of sequences: give the operation another one",
             ));
         }
         if self.key.is_none() && self.arguments.is_empty() {
@@ -132,7 +143,9 @@ impl Description {
             _ => RecordId::new(&self.name, None, &stand_in()),
         };
         let protection = Protection::None(UnprotectedReason::Disabled);
-        Request::new(handle, &self.policy, (self.name, id, None), protection)
+        let number = self.numbered.map(|it| it.number);
+        let request = Request::new(handle, &self.policy, (self.name, id, None), protection);
+        Request { number, ..request }
     }
 }
 

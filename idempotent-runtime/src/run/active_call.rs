@@ -172,8 +172,7 @@ impl ActiveCall {
         }
         self.how = CallReport::Unprotected(why);
         self.outcome = CallOutcome::Unprotected;
-        let operation = Arc::clone(&self.request.operation);
-        Attempt::new(id, operation, 1, None, Stage::Body)
+        self.request.attempt(id, 1, None, Stage::Body, false)
     }
 
     /// Has the body made as a part of `attempt`. What makes it is the application's code, too:
@@ -386,6 +385,8 @@ fn answer_of(error: &Error) -> CallOutcome {
             CallOutcome::NotReplayable
         }
         Error::Expired { .. } => CallOutcome::Expired,
+        Error::Past { .. } => CallOutcome::Past,
+        Error::Gap { .. } => CallOutcome::Gap,
         Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
             CallOutcome::StoreFailed
         }

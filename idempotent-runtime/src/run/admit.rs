@@ -7,11 +7,12 @@ mod wait;
 use std::{sync::Arc, time::Duration};
 
 pub(super) use self::decide::Next;
+pub(crate) use self::refusal::damaged;
 use crate::{
     attempt::is_held,
     error::Error,
     identity::RecordId,
-    lease::{Claim, Decision, Meaning, decide, first},
+    lease::{Claim, Decision, Meaning, decide, first, sequence::Stored},
     observe::UnprotectedReason,
     policy::OnOutage,
     record::{Draft, FencingToken, Record, Time, TokenRule, Version},
@@ -42,18 +43,23 @@ pub(crate) enum Admission {
 }
 
 /// What is to be written next.
-pub(super) struct Plan {
+pub(in crate::run) struct Plan {
     pub(super) seen: Option<Version>,
     pub(super) draft: Draft,
     pub(super) meaning: Meaning,
 }
 
 impl Plan {
-    /// The first write of a claim, over nothing.
-    fn begin(claim: &Claim) -> Self {
+    /// The first write of a claim, over nothing. Where that may be wrong, it is sent over a version
+    /// that never stands: what is refused so shows what does.
+    pub(super) fn begin(claim: &Claim) -> Self {
+        let (seen, draft) = match claim.opening(Version::random()) {
+            Some(draft) => (None, draft),
+            None => (Some(Version::random()), first(claim, Version::random())),
+        };
         Self {
-            seen: None,
-            draft: first(claim, Version::random()),
+            seen,
+            draft,
             meaning: Meaning::Fresh,
         }
     }
@@ -65,6 +71,8 @@ pub(crate) struct Admitting<'a> {
     pub(super) claim: &'a Claim,
     pub(super) id: RecordId,
     deadline: Option<Duration>,
+    /// Until when it waits for a number that is missing.
+    gap_deadline: Option<Duration>,
     waited: bool,
     /// Whether it saw that somebody holds, held or finished the call.
     bound: bool,
@@ -77,6 +85,7 @@ impl<'a> Admitting<'a> {
             claim,
             id: request.id,
             deadline: None,
+            gap_deadline: None,
             waited: false,
             bound: false,
         }
@@ -212,6 +221,11 @@ impl<'a> Admitting<'a> {
                 *refusals = Refusals::default();
                 later.map(Some).map_err(Admission::Refused)
             }
+            Next::WaitForGap(expected) => {
+                let later = Box::pin(self.wait_for_gap(expected, snapshot.record.as_deref())).await;
+                *refusals = Refusals::default();
+                later.map(Some).map_err(Admission::Refused)
+            }
         }
     }
 
@@ -296,6 +310,7 @@ impl<'a> Admitting<'a> {
             attempt: draft.attempt,
             on_crash: draft.on_crash,
             meaning: plan.meaning,
+            stream: Stored::written(draft),
             sent_at,
         })
     }

@@ -56,12 +56,16 @@ pub(crate) async fn end(
                     if record.state != State::Uncertain && record.outcome == draft.outcome {
                         tell(step(ending, draft.state));
                     }
-                    return Ok(Ended::StoodAlready(record));
+                    return Ok(match lease.holding.answer(&record) {
+                        Some(record) => Ended::StoodAlready(record),
+                        None => Ended::Stands,
+                    });
                 }
                 Refusal::Lost(record) => {
                     if attempt.lose() {
                         tell(RecordChange::LeaseLost);
                     }
+                    let record = record.and_then(|record| lease.holding.answer(&record));
                     return Ok(Ended::Lost(
                         record.filter(|record| answers(record, &snapshot)),
                     ));

@@ -10,7 +10,7 @@ use crate::{
     attempt::{Attempt, Stage},
     handle::Idempotency,
     identity::RecordId,
-    lease::{Claim, Ending, Holding, Meaning},
+    lease::{Claim, Ending, Meaning, sequence::Stored},
     observe::RecordChange,
     policy::OnCrash,
     record::{FencingToken, RawOutcome, Version},
@@ -38,9 +38,10 @@ pub(crate) struct HeldLease {
 }
 
 /// What is told of a claim that stands.
-pub(crate) fn claimed(meaning: Meaning) -> RecordChange {
+pub(crate) fn claimed(meaning: Meaning, passes: bool) -> RecordChange {
     match meaning {
         Meaning::Reconcile => RecordChange::Reconciling,
+        Meaning::Takeover if passes => RecordChange::Passed,
         Meaning::Takeover => RecordChange::TakenOver,
         _ => RecordChange::Claimed,
     }
@@ -54,6 +55,8 @@ pub(crate) struct ClaimGrant {
     pub(crate) attempt: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) meaning: Meaning,
+    /// The stream of a call with a number, as it stands.
+    pub(crate) stream: Option<Stored>,
     /// When the claim was sent, by the holder's timer.
     pub(crate) sent_at: Duration,
 }
@@ -65,20 +68,16 @@ impl HeldLease {
             Meaning::Reconcile => Stage::Ask,
             _ => Stage::Body,
         };
-        let attempt = Attempt::new(
-            won.id,
-            Arc::clone(&request.operation),
-            won.attempt,
-            Some(won.token),
-            stage,
-        );
+        let stream = won.stream.as_ref();
+        let holding = claim.hold(won.attempt, won.on_crash, won.meaning, stream);
+        let passes = holding.passes();
+        let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, passes);
         handle.observers().transition(
             &request.operation,
             &won.id,
             won.attempt,
-            claimed(won.meaning),
+            claimed(won.meaning, passes),
         );
-        let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent_at));
         let place = handle.heartbeats().keep(&lease, won.sent_at);
         Self {

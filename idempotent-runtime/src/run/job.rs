@@ -189,7 +189,7 @@ impl Job {
                 id, claim, seen, ..
             } => {
                 let (mut snapshot, mut refusals) = (store.load(id).await?, Refusals::default());
-                while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
+                while let Some((over, draft)) = claim.abandon(*seen, &snapshot, Version::random()) {
                     match swap(store, id, over, &draft).await? {
                         Swap::Applied(_) => {
                             let stood = snapshot.record.as_deref();
@@ -203,7 +203,7 @@ impl Job {
                                         .transition(operation, id, attempt, step);
                                 };
                                 // Nobody was told that it began.
-                                tell(claimed(Meaning::won(stood)));
+                                tell(claimed(Meaning::won(stood), stood.passes()));
                                 tell(ending::step(&Ending::Unpolled, draft.state));
                             }
                             break;

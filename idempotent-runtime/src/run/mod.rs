@@ -39,6 +39,7 @@ pub use self::transaction::Joined;
 pub use self::typed::reconcile;
 pub(crate) use self::{
     active_call::ActiveCall,
+    admit::damaged,
     raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
 };

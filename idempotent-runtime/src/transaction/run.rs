@@ -28,6 +28,9 @@ use crate::{attempt::is_shut_out, run::SHUT_OUT};
 /// How long a claim waits in the database at least, also where it is not to wait for others.
 const SHORTEST: Duration = Duration::from_secs(1);
 
+/// How long after it is looked again whether a sequence has begun.
+const NOTHING_STANDS: Duration = Duration::from_millis(50);
+
 /// Runs a call in a transaction of its own. A duplicate in this process waits before it takes a
 /// connection.
 pub(crate) async fn transact<DB, Q, R, P, K, F>(
@@ -49,6 +52,9 @@ where
     let handle = request.handle.clone();
     let mut call = ActiveCall::new(request);
     let mut tries = Tries::new(&call, settings.tries);
+    if let Some(ended) = call.find_ended().await {
+        return typed.instead(&mut call, ended).await;
+    }
     let first = match is_recorded {
         true => tries.in_turn(&handle, &call).await,
         false => Ok(None),
@@ -109,7 +115,7 @@ where
                     Fate::Unknown { has_record } => unknown(call, has_record),
                 }
             }
-            Turn::KeyHeld(error) => match tries.wait_outside(call).await {
+            Turn::KeyHeld(error) => match tries.wait_outside(call, &error).await {
                 true => continue,
                 false => Instead::Refused(error),
             },
@@ -145,6 +151,8 @@ struct Tries {
     answers_within: Duration,
     /// Until when it waits now.
     until: Option<Duration>,
+    /// Until when it waits for a number that is missing.
+    gap_until: Option<Duration>,
 }
 
 impl Tries {
@@ -159,6 +167,7 @@ impl Tries {
             waited: Duration::ZERO,
             answers_within,
             until: None,
+            gap_until: None,
         }
     }
 
@@ -199,35 +208,45 @@ impl Tries {
         true
     }
 
-    /// It waits from now on.
-    fn waits_from(&mut self, call: &ActiveCall) -> Duration {
+    /// How much longer it waits for the reason that this error tells.
+    fn left(&mut self, call: &ActiveCall, error: &Error) -> Duration {
         let now = call.request.handle.timer().now();
-        *self.until.get_or_insert(now.saturating_add(self.patience))
+        let (until, patience) = match error {
+            Error::Gap { .. } => (&mut self.gap_until, call.request.gap_patience()),
+            _ => (&mut self.until, self.patience),
+        };
+        let until = until.get_or_insert(now.saturating_add(patience));
+        until.saturating_sub(now)
     }
 
-    /// Waits until the record of a call outside may have changed; false where it has waited for
-    /// long enough.
-    async fn wait_outside(&mut self, call: &ActiveCall) -> bool {
+    /// Waits until the record of a call outside may have changed, or that of a sequence in which a
+    /// number is missing; false where it has waited for long enough.
+    async fn wait_outside(&mut self, call: &ActiveCall, error: &Error) -> bool {
         let request = &call.request;
         let (store, timer) = (request.handle.store(), request.handle.timer());
-        let until = self.waits_from(call);
-        let left = until.saturating_sub(timer.now());
+        let left = self.left(call, error);
         if left.is_zero() {
             return false;
         }
-        let running = match store.load(&request.id).await {
+        let is_gap = matches!(error, Error::Gap { .. });
+        let stands = match store.load(&request.id).await {
             Ok(snapshot) => {
-                let running = |record: &Arc<Record>| record.state == State::Running;
-                let record = snapshot.record.filter(running);
+                let waits = |record: &Arc<Record>| is_gap || record.state == State::Running;
+                let record = snapshot.record.filter(waits);
                 record.map(|record| (record.version, record.lease_end.since(snapshot.now)))
             }
             Err(_) => None,
         };
-        match running {
+        match stands {
             Some((version, lease)) => {
-                let waited = store.wait(&request.id, version, left.min(lease.max(PAUSE)));
-                let _the_next_try_looks_itself = waited.await;
+                let at_most = match is_gap {
+                    true => left,
+                    false => left.min(lease.max(PAUSE)),
+                };
+                let waited = store.wait(&request.id, version, at_most).await;
+                let _the_next_try_looks_itself = waited;
             }
+            None if is_gap => timer.sleep(NOTHING_STANDS.min(left)).await,
             None => timer.sleep(PAUSE).await,
         }
         true

@@ -266,7 +266,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     /// Tells how a transaction ends in which something else answers the call.
     fn answered<T, E>(instead: Instead) -> Refused<T, E> {
         match instead {
-            Instead::Refused(error @ Error::InProgress { .. }) => {
+            Instead::Refused(error @ (Error::InProgress { .. } | Error::Gap { .. })) => {
                 Refused::Undone(Turn::KeyHeld(error))
             }
             // Such a refusal may have been written.

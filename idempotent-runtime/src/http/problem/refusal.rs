@@ -20,9 +20,12 @@ impl From<&Error> for Problem {
             Error::KeyReused { .. } => Self::new(Kind::KeyReused),
             Error::Uncertain { .. } | Error::Parked { .. } => Self::new(Kind::OutcomeUnknown),
             Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::ResultOutOfReach),
-            Error::NotLoaded { .. } | Error::Unreadable { .. } | Error::NotReplayable { .. } => {
-                Self::new(Kind::ResultUnavailable)
-            }
+            // A sequence tells these two as a decision.
+            Error::Past { .. }
+            | Error::Gap { .. }
+            | Error::NotLoaded { .. }
+            | Error::Unreadable { .. }
+            | Error::NotReplayable { .. } => Self::new(Kind::ResultUnavailable),
             Error::Expired { .. } => Self::new(Kind::ResultExpired),
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
             Error::InvalidKey { source, .. } => invalid(source),

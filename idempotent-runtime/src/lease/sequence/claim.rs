@@ -126,6 +126,16 @@ impl Claim {
         Some((Some(stream.version), draft))
     }
 
+    /// Claims again what this very claim won already, where the answer came so late that the lease
+    /// is over.
+    #[must_use]
+    pub fn renew(&self, stream: &Stream, version: Version) -> Draft {
+        Draft {
+            running: stream.running,
+            ..self.begin(Some(stream), Last::Keep, version)
+        }
+    }
+
     fn gap(&self, expected: u64) -> Decision {
         match self.gaps {
             Gaps::Wait(_) => Decision::AwaitGap { expected },

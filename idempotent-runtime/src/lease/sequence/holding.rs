@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{Answer, Applied, Claim, Draft, Last, Running, Standing, Stream};
 use crate::{
+    fingerprint::Fingerprint,
     policy::OnCrash,
     record::{AttemptId, Moment, OutcomeKind, TokenRule, Version},
 };
 
 /// A claim that stands: what its holder needs to know to write the next version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holding {
     running: Running,
     attempt_id: AttemptId,
@@ -74,6 +75,18 @@ impl Holding {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.running.number
+    }
+
+    /// Must be equal in a copy.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.running.fingerprint
+    }
+
+    /// Whether a smaller number whose holder vanished was passed.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.running.passed.is_some()
     }
 
     /// Whether somebody before may have begun this number, or one that it passed.
@@ -190,6 +203,8 @@ impl Holding {
             0 => self.running.put_back(),
             takeovers => Some(Running {
                 takeovers: takeovers - 1,
+                // In a transaction the claim is stricter than what it found.
+                on_crash: OnCrash::Rerun,
                 ..self.running
             }),
         }

@@ -28,7 +28,7 @@ const SKIPPED: u8 = 0;
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A stream, with the outcome of its last number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stored {
     /// The stream.
     pub stream: Stream,
@@ -37,7 +37,7 @@ pub struct Stored {
 }
 
 /// The bytes of an outcome. Its kind stands in the stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Value {
     /// The schema version of the bytes.
     pub schema: u32,
@@ -46,7 +46,7 @@ pub struct Value {
 }
 
 /// A record that is no stream, or one that this build cannot read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Damaged;
 
 impl fmt::Display for Damaged {
@@ -104,6 +104,20 @@ impl Stored {
             expires: stands_at_all(record),
         };
         Ok(Self { stream, value })
+    }
+
+    /// Whether the number that runs passed a smaller one, whose holder vanished.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        let running = self.stream.running;
+        running.is_some_and(|running| running.passed.is_some())
+    }
+
+    /// The stream that stands once `draft` is written, as far as a holder asks.
+    #[must_use]
+    pub fn written(draft: &RecordDraft) -> Option<Self> {
+        draft.outcome.as_ref()?;
+        Self::read(&draft.apply(None, Time::from_micros(0))).ok()
     }
 
     /// The draft of the record, as a holder asks a store to write it over this stream. `subject` is

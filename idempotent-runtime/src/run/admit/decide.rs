@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Admission, Admitting, Plan};
+use super::{Admission, Admitting, Plan, refusal::damaged};
 use crate::{
     error::Error,
-    lease::{Decision, Meaning, decide},
+    lease::{self, Decision, Meaning, sequence::Stored},
     record::{Record, State, Time, Version},
     run::held::ClaimGrant,
     store::Snapshot,
@@ -14,10 +14,15 @@ use crate::{
 /// How long after it is looked again whether an outcome is written at last.
 const UNWRITTEN: Duration = Duration::from_millis(100);
 
+/// How long after it is worth trying again beside a larger number, which goes first.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
 /// What follows a decision.
 pub(in crate::run) enum Next {
     Write(Box<Plan>),
     Wait(Arc<Record>, Duration),
+    /// Waits until this number has ended.
+    WaitForGap(u64),
     Done(Admission),
 }
 
@@ -41,7 +46,18 @@ impl Admitting<'_> {
     }
 
     pub(in crate::run) fn decide(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
-        match decide(self.claim, snapshot, Version::random) {
+        let refused = |error| Next::Done(Admission::Refused(error));
+        let decision = match self.claim.next(snapshot, Version::random) {
+            lease::Next::Decided(decision) => decision,
+            lease::Next::Past(last) => return refused(self.past(last)),
+            lease::Next::Gap(expected) => return refused(self.gap(expected)),
+            lease::Next::AwaitGap(expected) => return Next::WaitForGap(expected),
+            lease::Next::Overtaken(record) => {
+                return refused(self.in_progress(&record, snapshot.now, OVERTAKEN));
+            }
+            lease::Next::Damaged => return refused(damaged()),
+        };
+        match decision {
             Decision::Write {
                 seen,
                 draft,
@@ -57,7 +73,7 @@ impl Admitting<'_> {
             Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent_at)) => {
                 Next::Write(Box::new(Plan {
                     seen: Some(record.version),
-                    draft: self.claim.renew(&record, Version::random()),
+                    draft: self.claim.renewal(&record, Version::random()),
                     meaning: Meaning::won(&record),
                 }))
             }
@@ -74,6 +90,7 @@ impl Admitting<'_> {
                     attempt: record.attempt,
                     on_crash: record.on_crash,
                     meaning: Meaning::won(&record),
+                    stream: Stored::read(&record).ok(),
                     sent_at: sent_at.saturating_sub(gone),
                 };
                 Next::Done(Admission::Run(self.run(&won)))

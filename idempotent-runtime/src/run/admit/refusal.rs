@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use super::{Admission, Admitting};
 use crate::{
     error::Error,
-    lease::Meaning,
+    lease::{Meaning, sequence::Damaged},
     observe::RecordChange,
     record::{Draft, Record, Time},
+    store::{StoreError, StoreErrorKind},
 };
 
 impl Admitting<'_> {
@@ -34,6 +35,19 @@ impl Admitting<'_> {
         Error::KeyReused {
             operation: self.operation(),
             differing: mine.digests().differing(&theirs.digests()),
+        }
+    }
+
+    pub(super) fn past(&self, last: u64) -> Error {
+        let operation = self.operation();
+        Error::Past { operation, last }
+    }
+
+    pub(in crate::run) fn gap(&self, expected: u64) -> Error {
+        Error::Gap {
+            operation: self.operation(),
+            expected,
+            got: self.claim.numbered.map_or(0, |numbered| numbered.number),
         }
     }
 
@@ -64,4 +78,10 @@ impl Admitting<'_> {
             operation: self.operation(),
         })
     }
+}
+
+/// The record of a sequence cannot be read.
+pub(crate) fn damaged() -> Error {
+    let error = StoreError::new(StoreErrorKind::Corrupt, "reading a sequence");
+    error.with_source(Damaged).into()
 }

@@ -12,6 +12,9 @@ use crate::{
     store::{Snapshot, StoreError},
 };
 
+/// How long after it is looked again whether a stream has begun.
+const NOTHING_STANDS: Duration = Duration::from_millis(50);
+
 impl Admitting<'_> {
     /// For how much longer it may wait: as long as it says from the first time on that there is a
     /// reason to.
@@ -59,6 +62,41 @@ impl Admitting<'_> {
         Ok(self.look_again().await?)
     }
 
+    /// Waits until the stream may have moved, and looks at it again; an error when the call may not
+    /// wait any longer.
+    pub(super) async fn wait_for_gap(
+        &mut self,
+        expected: u64,
+        record: Option<&Record>,
+    ) -> Result<Snapshot, Error> {
+        let handle = &self.request.handle;
+        let now = handle.timer().now();
+        let patience = self.claim.numbered.map_or(Duration::ZERO, |it| it.patience);
+        let deadline = *self
+            .gap_deadline
+            .get_or_insert(now.saturating_add(patience));
+        if now >= deadline {
+            return Err(self.gap(expected));
+        }
+        self.waited = true;
+        let limit = handle.timer().sleep_until(deadline);
+        let left = deadline.saturating_sub(now);
+        let moved = async {
+            match record {
+                Some(record) => handle.store().wait(&self.id, record.version, left).await,
+                None => {
+                    handle.timer().sleep(NOTHING_STANDS.min(left)).await;
+                    Ok(())
+                }
+            }
+        };
+        if let Some(Err(error)) = race(moved, limit).await {
+            tracing::debug!(%error, "waiting at the store failed");
+            handle.timer().sleep(RETRIES[0].min(left)).await;
+        }
+        Ok(self.look_again().await?)
+    }
+
     /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
     /// call run unprotected: it looks until its patience ends.
     pub(super) async fn look_again(&self) -> Result<Snapshot, StoreError> {
@@ -67,7 +105,10 @@ impl Admitting<'_> {
             match self.request.handle.store().load(&self.id).await {
                 Err(error)
                     if error.is_transient()
-                        && self.deadline.is_some_and(|deadline| timer.now() < deadline) =>
+                        && self
+                            .deadline
+                            .max(self.gap_deadline)
+                            .is_some_and(|deadline| timer.now() < deadline) =>
                 {
                     timer.sleep(RETRIES[1]).await;
                 }

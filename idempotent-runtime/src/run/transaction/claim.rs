@@ -10,16 +10,17 @@ use std::{
 use crate::{
     attempt::{Attempt, Stage, is_held},
     error::Error,
-    lease::{Ending, Holding, Meaning, first},
+    lease::{Ending, Holding, sequence::Stored},
     observe::RecordChange,
     policy::OnCrash,
     record::{Draft, State, Version},
     request::{Protection, Request},
     run::{
         active_call::{ActiveCall, Instead, executed, within},
-        admit::{Admission, Admitting, Next},
+        admit::{Admission, Admitting, Next, Plan},
         answered,
         ending::step,
+        held::claimed,
         open_transaction::{self, RecordedIn},
         race,
     },
@@ -65,8 +66,11 @@ impl Admitting<'_> {
         }
         #[cfg(feature = "sqlite")]
         let is_sqlite = connection.is::<sqlx::SqliteConnection>();
-        let mut draft = first(claim, Version::random());
-        let (mut seen, mut meaning) = (None, Meaning::Fresh);
+        let Plan {
+            mut seen,
+            mut draft,
+            mut meaning,
+        } = Plan::begin(claim);
         for _ in 0..ROUNDS {
             if draft.state == State::Running {
                 // Whoever commits a body that stopped half-way commits half of its rows: nobody may
@@ -78,16 +82,18 @@ impl Admitting<'_> {
             let snapshot = match answered(seen, swapped).map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
-                    let step = match meaning {
-                        Meaning::Fresh => RecordChange::Claimed,
-                        Meaning::Takeover | Meaning::Reconcile => RecordChange::TakenOver,
-                        Meaning::Park | Meaning::LeaveUncertain => {
-                            return Err(Admission::Refused(self.left(&draft, meaning)));
-                        }
-                    };
+                    if meaning.leaves() {
+                        return Err(Admission::Refused(self.left(&draft, meaning)));
+                    }
                     let (number, token) = (draft.attempt, Some(stamp.token));
-                    let holding = Holding::new(claim, number, draft.on_crash, meaning);
-                    let attempt = Attempt::new(self.id, operation(), number, token, Stage::Body);
+                    let stream = Stored::written(&draft);
+                    let holding = claim.hold(number, draft.on_crash, meaning, stream.as_ref());
+                    let passes = holding.passes();
+                    let step = match claimed(meaning, passes) {
+                        RecordChange::Reconciling => RecordChange::TakenOver,
+                        step => step,
+                    };
+                    let attempt = request.attempt(self.id, number, token, Stage::Body, passes);
                     #[cfg(feature = "sqlite")]
                     let attempt = match is_sqlite {
                         true => attempt.shutting_out(request.handle.id()),
@@ -107,6 +113,9 @@ impl Admitting<'_> {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
                 }
                 Next::Done(admission) => return Err(admission),
+                Next::WaitForGap(expected) => {
+                    return Err(Admission::Refused(self.gap(expected)));
+                }
                 // Not with a transaction open, whose locks may be what the other one waits for.
                 Next::Wait(record, left) => {
                     let error = self.in_progress(&record, snapshot.now, left);
@@ -121,6 +130,33 @@ impl Admitting<'_> {
 }
 
 impl ActiveCall {
+    /// The answer to a number that has ended, found without a transaction: one that is open would
+    /// make it wait.
+    pub(crate) async fn find_ended(&mut self) -> Option<Instead> {
+        let Protection::Record(asked) = &self.request.protection else {
+            return None;
+        };
+        if asked.numbered.is_none() || is_held(&self.request.id) {
+            return None;
+        }
+        let claim = self.request.claim(asked);
+        let snapshot = self
+            .request
+            .handle
+            .store()
+            .load(&self.request.id)
+            .await
+            .ok()?;
+        let mut admitting = Admitting::new(&self.request, &claim);
+        match admitting.decide(&snapshot, Duration::ZERO) {
+            Next::Done(
+                admission @ (Admission::Recorded { .. }
+                | Admission::Refused(Error::Past { .. } | Error::KeyReused { .. })),
+            ) => self.admitted(admission).err(),
+            _ => None,
+        }
+    }
+
     /// Claims inside a transaction: the attempt that runs the body, and its claim where it has one.
     pub(crate) async fn admit_in(
         &mut self,

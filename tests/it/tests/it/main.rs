@@ -51,5 +51,6 @@ mod conformance;
 mod consumers;
 #[cfg(unix)]
 mod processes;
+mod sequences;
 mod servers;
 mod sqlite;

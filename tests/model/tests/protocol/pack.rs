@@ -36,6 +36,7 @@ pub(crate) fn claim(caller: Caller, attempt_id: Name) -> Claim {
         keep: Duration::ZERO,
         on_expired: idempotent_runtime::policy::OnExpired::Run,
         max_takeovers: TAKEOVERS,
+        numbered: None,
     }
 }
 

@@ -1,0 +1,97 @@
+//! Decisions: they say what became of a number.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    consumer::{Disposition, failure::Failure},
+    error::Error,
+    observe::CallReport,
+    outcome::FromRefusal,
+    store::{StoreError, StoreErrorKind},
+};
+
+/// Says what became of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a number may be missing"]
+pub enum Decision<T> {
+    /// It was the next one, and its body ran. The outcome is recorded, or committed.
+    Applied(T),
+    /// It is the last one that was applied: this is the outcome of then.
+    Replayed(T),
+    /// It is below the last one, or an operator used it up. Nothing is compared. Under
+    /// `accept_gaps` it may never have run.
+    Past {
+        /// The last number.
+        last: u64,
+    },
+    /// Numbers before it are missing, and nothing ran. Read the source again from `expected`.
+    Gap {
+        /// The number that comes next.
+        expected: u64,
+        /// The number of this call.
+        got: u64,
+    },
+}
+
+/// After how long a message behind a gap comes again.
+const BEHIND_A_GAP: Duration = Duration::from_secs(1);
+
+impl<T> Decision<T> {
+    /// Tells what to do with the message that brought the number: a gap is a retry after a second,
+    /// and all else is acknowledged.
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::Applied(_) => Disposition::Ack { replayed: false },
+            Self::Replayed(_) | Self::Past { .. } => Disposition::Ack { replayed: true },
+            Self::Gap { .. } => Disposition::Retry {
+                after: BEHIND_A_GAP,
+                error: None,
+            },
+        }
+    }
+
+    /// The value of a number that was applied, now or before.
+    #[must_use]
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Self::Applied(value) | Self::Replayed(value) => Some(value),
+            Self::Past { .. } | Self::Gap { .. } => None,
+        }
+    }
+}
+
+/// Tells what the end of a call means for its number. An outcome that is not recorded yet is not
+/// said to be applied.
+pub(super) fn decide<T, E: FromRefusal>(
+    operation: &Arc<str>,
+    result: Result<T, Failure<E>>,
+    report: &CallReport,
+) -> Result<Decision<T>, E> {
+    match result {
+        Ok(value) => match report {
+            CallReport::Executed {
+                recorded: false, ..
+            } => Err(E::from_refusal(not_recorded())),
+            CallReport::Replayed { .. } => Ok(Decision::Replayed(value)),
+            _ => Ok(Decision::Applied(value)),
+        },
+        Err(Failure::Refused(Error::Past { last, .. })) => Ok(Decision::Past { last }),
+        Err(Failure::Refused(Error::Gap { expected, got, .. })) => {
+            Ok(Decision::Gap { expected, got })
+        }
+        Err(Failure::Refused(error)) => Err(E::from_refusal(error)),
+        Err(Failure::Handler(error)) => Err(error),
+        Err(Failure::Unread(source)) => Err(E::from_refusal(Error::Unreadable {
+            operation: Arc::clone(operation),
+            schema: 0,
+            source: source.into(),
+        })),
+        Err(Failure::TooOften) => Err(E::from_refusal(not_recorded())),
+    }
+}
+
+fn not_recorded() -> Error {
+    let error = StoreError::new(StoreErrorKind::Unavailable, "recording a number");
+    let source = "the body has run, and its outcome is still being written: the next call of the number gets it";
+    error.with_source(source).into()
+}

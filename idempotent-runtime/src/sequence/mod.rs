@@ -1,0 +1,51 @@
+//! Sequences: of a stream of numbered calls, only the next number is applied.
+
+mod decision;
+mod numbered;
+mod operators;
+mod settings;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::transaction::Staged;
+pub use self::{
+    decision::Decision,
+    numbered::NumberedCall,
+    operators::{Position, RunningNumber, SettleNumber, Standing},
+    settings::{AcceptGaps, FromFirst, GapRule, NoRule, Sequence},
+};
+use crate::{
+    handle::Idempotency,
+    key::{Key, KeyPart},
+};
+
+impl Idempotency {
+    /// Begins with a stream of numbered calls: the events of an aggregate, or the messages of an
+    /// ordered partition. `name` is that of the operation, and `key` that of the stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_runtime::{BoxError, Error, Idempotency, sequence::Decision};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// let idem = Idempotency::memory();
+    /// let account = idem.sequence("accounts", "account-7").first(1);
+    /// let apply = |number: u64, amount: i64| {
+    ///     let call = account.clone().number(number).arguments(&amount);
+    ///     call.run(async move |_attempt| Ok::<i64, Error>(amount))
+    /// };
+    ///
+    /// assert_eq!(apply(1, 100).await?, Decision::Applied(100));
+    /// assert_eq!(apply(1, 100).await?, Decision::Replayed(100));
+    /// assert_eq!(apply(3, -20).await?, Decision::Gap { expected: 2, got: 3 });
+    /// assert_eq!(apply(2, -30).await?, Decision::Applied(-30));
+    /// assert_eq!(apply(1, 100).await?, Decision::Past { last: 2 });
+    /// # Ok(()) }
+    /// ```
+    pub fn sequence<K: KeyPart + ?Sized>(&self, name: &str, key: &K) -> Sequence {
+        Sequence::new(self, name, Key::from_part(key))
+    }
+}

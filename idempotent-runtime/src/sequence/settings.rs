@@ -1,0 +1,251 @@
+//! The settings of a sequence.
+
+use std::{sync::Arc, time::Duration};
+
+use super::numbered::NumberedCall;
+use crate::{
+    duration::IntoDuration,
+    error::Error,
+    handle::Idempotency,
+    key::{Key, KeyError, KeyPart},
+    lease::{Numbered, sequence::Gaps},
+    policy::{InFlight, OnCrash, OnMissingKey, OnOutage},
+    request::{Call, SEQUENCE, check_durations},
+};
+
+/// A stream of numbered calls. Clones are the same stream.
+///
+/// | setting | default |
+/// |---|---|
+/// | which numbers may be missing | none: say [`first`](Sequence::first), or [`accept_gaps`](Sequence::accept_gaps) |
+/// | `expires_after` | never |
+/// | `scope` | none |
+/// | `lease`, `on_crash`, `in_flight`, `max_takeovers` | those of the handle |
+///
+/// Its parameter is the rule for numbers that are missing. A number can only be given once there is
+/// one:
+///
+/// ```compile_fail,E0277
+/// # let idem = idempotent_runtime::Idempotency::memory();
+/// let _ = idem.sequence("accounts", "account-7").number(1);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a sequence does nothing until a number is run"]
+pub struct Sequence<G = NoRule> {
+    pub(super) handle: Idempotency,
+    pub(super) operation: Arc<str>,
+    pub(super) key: Result<Key, KeyError>,
+    pub(super) scope: Option<Result<Key, KeyError>>,
+    lease: Option<Duration>,
+    on_crash: Option<OnCrash>,
+    in_flight: Option<InFlight>,
+    max_takeovers: Option<u32>,
+    expires_after: Option<Duration>,
+    pub(super) mistake: Option<Error>,
+    gaps: G,
+}
+
+/// Nothing was said of numbers that are missing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRule;
+
+/// No number may be missing, from the first one on.
+#[derive(Clone, Copy, Debug)]
+pub struct FromFirst {
+    first: u64,
+    patience: Option<Duration>,
+}
+
+/// Every larger number is applied.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptGaps;
+
+/// A rule for numbers that are missing.
+#[diagnostic::on_unimplemented(
+    message = "the sequence does not say where it begins",
+    label = "needs a first number",
+    note = "say `first(1)`, with the number that the stream begins with, or `accept_gaps()`, so that every larger number is applied"
+)]
+pub trait GapRule {
+    #[doc(hidden)]
+    fn gaps(&self) -> (Gaps, Duration);
+}
+
+impl GapRule for FromFirst {
+    fn gaps(&self) -> (Gaps, Duration) {
+        match self.patience {
+            Some(patience) => (Gaps::Wait(self.first), patience),
+            None => (Gaps::Refuse(self.first), Duration::ZERO),
+        }
+    }
+}
+
+impl GapRule for AcceptGaps {
+    fn gaps(&self) -> (Gaps, Duration) {
+        (Gaps::Accept, Duration::ZERO)
+    }
+}
+
+impl Sequence {
+    pub(super) fn new(handle: &Idempotency, name: &str, key: Result<Key, KeyError>) -> Self {
+        let empty = name.trim().is_empty();
+        Self {
+            handle: handle.clone(),
+            operation: format!("{SEQUENCE}{name}").into(),
+            key,
+            scope: None,
+            lease: None,
+            on_crash: None,
+            in_flight: None,
+            max_takeovers: None,
+            expires_after: None,
+            mistake: empty.then_some(Error::InvalidPolicy(
+                "the name of the sequence is empty: give it a stable one, such as `accounts`",
+            )),
+            gaps: NoRule,
+        }
+    }
+
+    /// Says with which number a stream begins. No number may be missing from then on.
+    pub fn first(self, first: u64) -> Sequence<FromFirst> {
+        let patience = None;
+        self.with(FromFirst { first, patience })
+    }
+
+    /// Applies every larger number: for states of which only the newest counts. Numbers that are
+    /// left out are [`Past`](super::Decision::Past) from then on.
+    ///
+    /// A larger number also takes the place of one whose holder vanished, where that one may run
+    /// again. Observers are told [`Passed`](crate::RecordChange::Passed).
+    pub fn accept_gaps(self) -> Sequence<AcceptGaps> {
+        self.with(AcceptGaps)
+    }
+}
+
+impl Sequence<FromFirst> {
+    /// Refuses a number as long as one before it is missing: it is a
+    /// [`Gap`](super::Decision::Gap). This is so unless something else is said.
+    pub fn refuse_gaps(mut self) -> Self {
+        self.gaps.patience = None;
+        self
+    }
+
+    /// Waits for this long for numbers that are missing, `"10s"` or a `Duration`; then it is a
+    /// [`Gap`](super::Decision::Gap). It holds no connection meanwhile.
+    pub fn wait_for_gap(mut self, at_most: impl IntoDuration) -> Self {
+        self.gaps.patience = self.read(at_most).or(self.gaps.patience);
+        self
+    }
+}
+
+impl<G> Sequence<G> {
+    /// Sets the scope, such as the tenant, or the epoch of a producer. It is a part of the identity.
+    pub fn scope<K: KeyPart + ?Sized>(mut self, scope: &K) -> Self {
+        self.scope = Some(Key::from_part(scope));
+        self
+    }
+
+    /// Sets how long the holder of a number may be silent: `"30s"`, or a `Duration`.
+    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
+        self.lease = self.read(lease).or(self.lease);
+        self
+    }
+
+    /// Sets what becomes of a number whose holder vanished: `Rerun` or `Uncertain`. An uncertain
+    /// number stops the stream until it is [settled](Self::settle).
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        if on_crash == OnCrash::Reconcile {
+            self.mistake.get_or_insert(Error::InvalidPolicy(
+                "a sequence has no function to ask what became of a number: say `Rerun` or `Uncertain`",
+            ));
+        }
+        self.on_crash = Some(on_crash);
+        self
+    }
+
+    /// Sets what a copy and a larger number do while a number is held.
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.in_flight = Some(in_flight);
+        self
+    }
+
+    /// Sets after how many holders that vanished a number is parked. Each number has this budget.
+    pub fn max_takeovers(mut self, max_takeovers: u32) -> Self {
+        self.max_takeovers = Some(max_takeovers);
+        self
+    }
+
+    /// Sets how long after its last number a stream is forgotten: `"90d"`, or a `Duration`. Then it
+    /// begins anew. A stream does not expire unless this is said.
+    pub fn expires_after(mut self, after: impl IntoDuration) -> Self {
+        self.expires_after = self.read(after).or(self.expires_after);
+        self
+    }
+
+    /// Begins with a call of the stream, by its number. A number is a `u64`: anything else does not
+    /// compile.
+    ///
+    /// ```compile_fail,E0308
+    /// # let idem = idempotent_runtime::Idempotency::memory();
+    /// let _ = idem.sequence("accounts", "account-7").first(1).number("2");
+    /// ```
+    pub fn number(self, number: u64) -> NumberedCall
+    where
+        G: GapRule,
+    {
+        let mut call = Call::reserved(Arc::clone(&self.operation), self.key, None);
+        call.handle(&self.handle);
+        call.in_scope(self.scope);
+        if let Some(mistake) = self.mistake {
+            call.refuse(mistake);
+        }
+        let policy = call.policy();
+        policy.lease = self.lease;
+        policy.on_crash = self.on_crash;
+        policy.in_flight = self.in_flight;
+        policy.max_takeovers = self.max_takeovers;
+        // A number that nobody records may be applied again.
+        policy.on_outage = Some(OnOutage::Closed);
+        policy.on_missing_key = Some(OnMissingKey::Refuse);
+        if let Some(after) = self.expires_after {
+            let lease = self.lease.unwrap_or(self.handle.defaults().lease);
+            if let Err(mistake) = check_durations(after, lease, self.handle.timer()) {
+                call.refuse(mistake);
+            }
+        }
+        let (gaps, patience) = self.gaps.gaps();
+        call.number(Numbered {
+            number,
+            gaps,
+            patience,
+            expires_after: self.expires_after,
+        });
+        NumberedCall::new(call, number, self.operation)
+    }
+
+    fn with<H>(self, gaps: H) -> Sequence<H> {
+        Sequence {
+            gaps,
+            handle: self.handle,
+            operation: self.operation,
+            key: self.key,
+            scope: self.scope,
+            lease: self.lease,
+            on_crash: self.on_crash,
+            in_flight: self.in_flight,
+            max_takeovers: self.max_takeovers,
+            expires_after: self.expires_after,
+            mistake: self.mistake,
+        }
+    }
+
+    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
+        match duration.into_duration() {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                self.mistake.get_or_insert(error);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A number whose effect is rows, in the transaction of its record.
+
+use std::{error::Error as StdError, sync::Arc};
+
+use sqlx::{Database, Transaction};
+
+use super::{
+    decision::{Decision, decide},
+    numbered::NumberedCall,
+};
+use crate::{
+    consumer::failure::{Failure, Noting, OfHandler},
+    error::Error,
+    observe::CallReport,
+    outcome::{FromRefusal, OnError, Storable, Whole},
+    policy::Verdict,
+    run::{Typed, run_in},
+    store::{SqlConnection, is_aborted},
+    transaction::{IntoTransact, RetryIf, transact},
+};
+
+const OF_THE_TRANSACTION: Error = Error::InvalidPolicy(
+    "`lease` and `on_crash` have no meaning in a transaction, which holds the number itself: leave them out",
+);
+const WAITS: Error = Error::InvalidPolicy(
+    "`in_flight` and `wait_for_gap` have no meaning in a transaction of yours, which would stay open meanwhile: leave them out",
+);
+
+impl<P> NumberedCall<P> {
+    /// Runs the body in a transaction of its own, as
+    /// [`CallBuilder::transact`](crate::CallBuilder::transact) does: the number moves with the rows.
+    ///
+    /// `lease` and `on_crash` are refused. A number that waits for a gap holds no connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run) and `CallBuilder::transact`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any time, number and rows stand together, or neither does.
+    pub async fn transact<D, T, E, F>(mut self, pool: D, body: F) -> Result<Decision<T>, E>
+    where
+        D: IntoTransact,
+        D::RetryIf: RetryIf<E>,
+        T: Storable,
+        E: FromRefusal + StdError + 'static,
+        P: OnError<E>,
+        F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
+    {
+        let policy = self.call.policy();
+        if policy.lease.is_some() || policy.on_crash.is_some() {
+            self.call.refuse(OF_THE_TRANSACTION);
+        }
+        let request = match self.call.prepare() {
+            Ok(request) => request,
+            Err(error) => return Err(E::from_refusal(error)),
+        };
+        let noting = Noting::new(self.on_error);
+        let typed = Typed {
+            on_error: &noting,
+            keep: Whole,
+        };
+        let settings = pool.into_transact().map_retry_if(OfHandler);
+        let body = async move |tx: &mut <D::Database as Database>::Connection| {
+            body(tx).await.map_err(Failure::Handler)
+        };
+        let (result, report) = transact(request, typed, settings, body).await;
+        decide(&self.operation, result, &report)
+    }
+
+    /// Runs the body as a part of a transaction of yours, as
+    /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by [`Staged::commit`],
+    /// which tells what became of the number.
+    ///
+    /// `lease`, `on_crash`, `in_flight` and `wait_for_gap` are refused. A call waits in the database
+    /// for another transaction that has the stream, whatever its number is.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`CallBuilder::run_in`](crate::CallBuilder::run_in).
+    pub async fn run_in<C, T, E, F>(mut self, connection: &mut C, body: F) -> Staged<T, E>
+    where
+        C: SqlConnection,
+        T: Storable,
+        E: FromRefusal + StdError + 'static,
+        P: OnError<E>,
+        F: AsyncFnOnce(&mut C) -> Result<T, E>,
+    {
+        if self.call.waits_for_gaps() {
+            self.call.refuse(WAITS);
+        }
+        let policy = self.call.policy();
+        if policy.lease.is_some() || policy.on_crash.is_some() {
+            self.call.refuse(OF_THE_TRANSACTION);
+        } else if policy.in_flight.is_some() {
+            self.call.refuse(WAITS);
+        }
+        let operation = self.operation;
+        let request = match self.call.prepare() {
+            Ok(request) => request,
+            Err(error) => {
+                return Staged {
+                    operation,
+                    decided: Err(E::from_refusal(error)),
+                    commits: false,
+                };
+            }
+        };
+        let noting = Noting::new(self.on_error);
+        let typed = Typed {
+            on_error: &noting,
+            keep: Whole,
+        };
+        let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
+        let (result, report) = run_in(request, typed, connection, body).await;
+        let is_recorded = matches!(report, CallReport::Executed { recorded: true, .. });
+        let is_own = matches!(result, Err(Failure::Handler(_)));
+        let decided = decide(&operation, result, &report);
+        let commits = match &decided {
+            Ok(Decision::Gap { .. }) => false,
+            Ok(_) => true,
+            // The error is recorded, or that nobody knows.
+            Err(_) => is_own && is_recorded && noting.noted() != Verdict::Release,
+        };
+        Staged {
+            operation,
+            decided,
+            commits,
+        }
+    }
+}
+
+/// A number that is applied once its transaction has committed.
+#[derive(Debug)]
+#[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what became of the number"]
+pub struct Staged<T, E> {
+    operation: Arc<str>,
+    decided: Result<Decision<T>, E>,
+    commits: bool,
+}
+
+impl<T, E> Staged<T, E> {
+    /// Tells what becomes of the number if the commit succeeds.
+    pub fn decision(&self) -> &Result<Decision<T>, E> {
+        &self.decided
+    }
+
+    /// Commits the transaction that the number was run in, or rolls it back where the number is to
+    /// come again: behind a gap, and after an error that is not recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`NumberedCall::run`]. A commit that fails is
+    /// [`Error::CommitUnknown`](crate::Error::CommitUnknown): the same number again finds out
+    /// whether it was carried out. [`Error::TransactionEnded`](crate::Error::TransactionEnded) where
+    /// a statement had failed in the transaction.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, the transaction is rolled back or committed, and the next call of the number finds
+    /// that out.
+    pub async fn commit<DB>(self, mut tx: Transaction<'_, DB>) -> Result<Decision<T>, E>
+    where
+        DB: Database<Connection: SqlConnection>,
+        E: FromRefusal,
+    {
+        let Self {
+            operation,
+            decided,
+            commits,
+        } = self;
+        // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
+        // well.
+        let is_aborted = commits && is_aborted(&mut *tx).await;
+        if !commits || is_aborted {
+            // If that fails, the connection is of no more use, and the server rolls back.
+            let _rolled_back = tx.rollback().await;
+            return match is_aborted {
+                true => Err(E::from_refusal(Error::TransactionEnded { operation })),
+                false => decided,
+            };
+        }
+        match tx.commit().await {
+            Ok(()) => decided,
+            Err(error) => {
+                tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
+                let has_record = true;
+                Err(E::from_refusal(Error::CommitUnknown {
+                    operation,
+                    has_record,
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Numbers whose effect is rows, in the transaction of their record.
+
+use std::{sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    Error, Idempotency, InFlight,
+    sequence::{Decision, FromFirst, Sequence, Staged},
+    testing::Gate,
+    transaction::SqlDatabase,
+};
+
+use super::{Decided, assert_applied, assert_decided};
+use crate::transactions::{PlaceError, shop::Shop};
+
+on_every_database![
+    numbers_commit_with_their_rows_in_order,
+    a_number_whose_body_fails_leaves_no_rows_and_stays,
+    a_recorded_error_moves_the_number_and_leaves_no_rows,
+    copies_and_shuffled_numbers_at_once_leave_each_row_once,
+    a_number_that_waits_for_a_gap_holds_no_connection,
+    smaller_numbers_are_answered_while_a_transaction_is_open,
+    a_staged_number_is_applied_by_its_commit,
+    a_staged_number_behind_a_gap_rolls_back,
+    a_staged_number_whose_statement_failed_is_not_applied,
+    settings_without_a_meaning_in_a_transaction_are_refused,
+    a_number_that_vanished_outside_is_taken_over_inside,
+];
+
+type Placed = Result<Decision<i64>, PlaceError>;
+
+fn stream<S: Shop>(shop: &S) -> Sequence<FromFirst> {
+    let idem = Idempotency::new(shop.store());
+    idem.sequence("orders", "customer-7").first(1)
+}
+
+async fn place<S: Shop<Database: SqlDatabase>>(
+    shop: &S,
+    stream: &Sequence<FromFirst>,
+    number: u64,
+) -> Placed {
+    let item = i64::try_from(number).expect("a small one");
+    let call = stream.clone().number(number).arguments(&item);
+    call.transact(shop.pool(), async |tx| {
+        shop.order(tx, item).await?;
+        Ok(item)
+    })
+    .await
+}
+
+fn plain(placed: Placed) -> Decided {
+    placed
+        .map(|decision| match decision {
+            Decision::Applied(item) => Decision::Applied(item.unsigned_abs() * 10),
+            Decision::Replayed(item) => Decision::Replayed(item.unsigned_abs() * 10),
+            Decision::Past { last } => Decision::Past { last },
+            Decision::Gap { expected, got } => Decision::Gap { expected, got },
+        })
+        .map_err(|error| panic!("{error}: {error:?}"))
+}
+
+async fn numbers_commit_with_their_rows_in_order<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let stream = stream(&shop);
+    for number in 1..=3 {
+        let gap = Decision::Gap {
+            expected: number,
+            got: number + 1,
+        };
+        assert_decided(plain(place(&shop, &stream, number + 1).await), gap);
+        assert_applied(plain(place(&shop, &stream, number).await), number);
+        let replayed = Decision::Replayed(number * 10);
+        assert_decided(plain(place(&shop, &stream, number).await), replayed);
+    }
+    assert_decided(
+        plain(place(&shop, &stream, 1).await),
+        Decision::Past { last: 3 },
+    );
+    assert_eq!(shop.orders().await, [1, 2, 3]);
+}
+
+async fn a_number_whose_body_fails_leaves_no_rows_and_stays<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let stream = stream(&shop);
+    for number in 1..=2 {
+        let call = stream.clone().number(number);
+        let failed = call.transact(shop.pool(), async |tx| {
+            shop.order(tx, -1).await?;
+            Err::<i64, _>(PlaceError::SoldOut)
+        });
+        assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
+        assert_applied(plain(place(&shop, &stream, number).await), number);
+    }
+    assert_eq!(shop.orders().await, [1, 2]);
+}
+
+async fn a_recorded_error_moves_the_number_and_leaves_no_rows<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let stream = stream(&shop);
+    for _ in 0..2 {
+        let call = stream.clone().number(1).record_errors();
+        let failed = call.transact(shop.pool(), async |tx| {
+            shop.order(tx, -1).await?;
+            Err::<i64, _>(PlaceError::SoldOut)
+        });
+        assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
+    }
+    assert_applied(plain(place(&shop, &stream, 2).await), 2);
+    assert_eq!(shop.orders().await, [2]);
+}
+
+async fn copies_and_shuffled_numbers_at_once_leave_each_row_once<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    const LAST: u64 = 12;
+    let shop = Arc::new(shop);
+    let workers = (0..4).map(|worker| {
+        let (shop, stream) = (Arc::clone(&shop), stream(&*shop));
+        tokio::spawn(async move {
+            let mut applied = Vec::new();
+            let mut left: Vec<u64> = (1..=LAST).collect();
+            // Each worker begins elsewhere, and goes its own way.
+            left.rotate_left(worker * 3);
+            while let Some(number) = left.pop() {
+                match place(&*shop, &stream, number).await {
+                    Ok(Decision::Applied(_)) => applied.push(number),
+                    Ok(Decision::Replayed(_) | Decision::Past { .. }) => {}
+                    Ok(Decision::Gap { .. }) => left.insert(0, number),
+                    Err(PlaceError::Idempotency(error)) if error.is_retryable() => {
+                        left.insert(0, number);
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            applied
+        })
+    });
+    let mut applied = Vec::new();
+    for worker in workers.collect::<Vec<_>>() {
+        let its = worker.await.expect("no panic");
+        assert!(its.is_sorted(), "{its:?}");
+        applied.extend(its);
+    }
+    applied.sort_unstable();
+    let orders: Vec<_> = shop.orders().await;
+    assert_eq!(
+        orders,
+        (1..=i64::try_from(LAST).expect("small")).collect::<Vec<_>>()
+    );
+    // A commit whose answer is lost is found out as a replay.
+    assert!(applied.len() <= orders.len());
+    applied.dedup();
+    assert!(applied.is_sorted());
+}
+
+async fn a_number_that_waits_for_a_gap_holds_no_connection<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let shop = Arc::new(shop);
+    let waiting = (2..=20).map(|number| {
+        let (shop, stream) = (Arc::clone(&shop), stream(&*shop).wait_for_gap("30s"));
+        let stream = stream.in_flight(InFlight::Wait(Duration::from_secs(30)));
+        tokio::spawn(async move { place(&*shop, &stream, number).await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    assert_applied(plain(place(&*shop, &stream(&*shop), 1).await), 1);
+    for (number, task) in (2..=20).zip(waiting) {
+        assert_applied(plain(task.await.expect("no panic")), number);
+    }
+    assert_eq!(shop.orders().await, (1..=20).collect::<Vec<_>>());
+}
+
+async fn smaller_numbers_are_answered_while_a_transaction_is_open<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let stream = move || idem.sequence("orders", "customer-7").first(1);
+    for number in 1..=2 {
+        assert_applied(plain(place(&*shop, &stream(), number).await), number);
+    }
+    let gate = Gate::new();
+    let (its, slow, shop_) = (gate.clone(), stream(), Arc::clone(&shop));
+    let task = tokio::spawn(async move {
+        let call = slow.number(3).arguments(&3_i64);
+        call.transact(shop_.pool(), async |tx| {
+            shop_.order(tx, 3).await?;
+            its.pass().await;
+            Ok::<_, PlaceError>(3_i64)
+        })
+        .await
+    });
+    gate.arrived(1).await;
+    let past = plain(place(&*shop, &stream(), 1).await);
+    assert_decided(past, Decision::Past { last: 2 });
+    let replayed = plain(place(&*shop, &stream(), 2).await);
+    assert_decided(replayed, Decision::Replayed(20));
+    gate.open();
+    assert_applied(plain(task.await.expect("no panic")), 3);
+}
+
+/// Runs a number in a transaction of the test's, and writes a row beside it.
+async fn stage<S: Shop>(
+    shop: &S,
+    call: Sequence<FromFirst>,
+    number: u64,
+) -> (
+    Staged<i64, PlaceError>,
+    sqlx::Transaction<'static, S::Database>,
+) {
+    let item = i64::try_from(number).expect("a small one");
+    let mut tx = shop.begin().await.expect("a transaction");
+    shop.order(&mut tx, item + 100)
+        .await
+        .expect("a row beside it");
+    let call = call.number(number).arguments(&item);
+    let staged = call.run_in(&mut *tx, async |tx| {
+        shop.order(tx, item).await?;
+        Ok(item)
+    });
+    (staged.await, tx)
+}
+
+async fn a_staged_number_is_applied_by_its_commit<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let (staged, tx) = stage(&shop, stream(&shop), 1).await;
+    assert!(matches!(staged.decision(), Ok(Decision::Applied(1))));
+    tx.rollback().await.expect("it rolls back");
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+
+    for number in 1..=2 {
+        let (staged, tx) = stage(&shop, stream(&shop), number).await;
+        assert_applied(plain(staged.commit(tx).await), number);
+    }
+    let (staged, tx) = stage(&shop, stream(&shop), 2).await;
+    assert_decided(plain(staged.commit(tx).await), Decision::Replayed(20));
+    assert_eq!(shop.orders().await, [1, 2, 101, 102, 102]);
+}
+
+async fn a_staged_number_behind_a_gap_rolls_back<S: Shop<Database: SqlDatabase>>(shop: S) {
+    for (expected, got) in [(1, 2), (2, 3)] {
+        let (staged, tx) = stage(&shop, stream(&shop), got).await;
+        let gap = Decision::Gap { expected, got };
+        assert_decided(plain(staged.commit(tx).await), gap);
+        let (staged, tx) = stage(&shop, stream(&shop), expected).await;
+        assert_applied(plain(staged.commit(tx).await), expected);
+    }
+    let (staged, tx) = stage(&shop, stream(&shop), 1).await;
+    assert_decided(plain(staged.commit(tx).await), Decision::Past { last: 2 });
+    assert_eq!(shop.orders().await, [1, 2, 101, 101, 102]);
+}
+
+async fn a_staged_number_whose_statement_failed_is_not_applied<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let (staged, mut tx) = stage(&shop, stream(&shop), 1).await;
+    let failed = S::run(&mut tx, "SELECT nonsense FROM nowhere".to_owned()).await;
+    assert!(failed.is_err());
+    let stands = match staged.commit(tx).await {
+        Ok(decision) => {
+            assert_eq!(decision, Decision::Applied(1));
+            true
+        }
+        Err(PlaceError::Idempotency(error)) => {
+            assert!(matches!(error, Error::TransactionEnded { .. }), "{error:?}");
+            false
+        }
+        Err(error) => panic!("{error:?}"),
+    };
+    assert_eq!(shop.orders().await.is_empty(), !stands);
+    let last = stream(&shop)
+        .position()
+        .await
+        .expect("the store answers")
+        .last;
+    assert_eq!(last.is_some(), stands);
+}
+
+async fn settings_without_a_meaning_in_a_transaction_are_refused<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let refused = |placed: Placed| {
+        let error = placed.expect_err("it has no meaning");
+        let PlaceError::Idempotency(error) = error else {
+            panic!("{error:?}")
+        };
+        assert!(matches!(error, Error::InvalidPolicy(_)), "{error:?}");
+    };
+    let (lease, on_crash) = (
+        stream(&shop).lease("10s"),
+        stream(&shop).on_crash(idempotent_runtime::OnCrash::Uncertain),
+    );
+    let (in_flight, waits) = (
+        stream(&shop).in_flight(InFlight::Reject),
+        stream(&shop).wait_for_gap("1s"),
+    );
+    for sequence in [&lease, &on_crash] {
+        refused(place(&shop, sequence, 1).await);
+    }
+    for sequence in [lease, on_crash, in_flight, waits] {
+        let (staged, tx) = stage(&shop, sequence, 1).await;
+        refused(staged.commit(tx).await);
+    }
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+    assert_applied(plain(place(&shop, &stream(&shop), 1).await), 1);
+}
+
+async fn a_number_that_vanished_outside_is_taken_over_inside<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    assert_applied(plain(place(&shop, &stream(&shop), 1).await), 1);
+    let gate = Gate::new();
+    let (its, slow) = (gate.clone(), stream(&shop));
+    let dropped = tokio::spawn(async move {
+        let call = slow.number(2).arguments(&2_i64);
+        call.run(async |_| {
+            its.pass().await;
+            Ok::<_, Error>(2_i64)
+        })
+        .await
+    });
+    gate.arrived(1).await;
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    assert_applied(plain(place(&shop, &stream(&shop), 2).await), 2);
+    assert_applied(plain(place(&shop, &stream(&shop), 3).await), 3);
+    assert_eq!(shop.orders().await, [1, 2, 3]);
+}
