@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     job::{Job, Stops},
+    numbers::Numbers,
     transfers::Transfer,
 };
 use crate::harness::runtime_here;
@@ -39,6 +40,8 @@ pub(super) enum Role {
     Stream(Job),
     /// Makes a call in a transaction, stops in it and says so.
     Transfer(Transfer),
+    /// Delivers the numbers of a stream, until it is killed or through.
+    Numbers(Numbers),
 }
 
 /// Where a call stops.
@@ -78,6 +81,7 @@ async fn play(role: Role) {
         Role::Visit(job) => visit(job).await,
         Role::Stream(job) => stream(job).await,
         Role::Transfer(transfer) => transfer.stop().await,
+        Role::Numbers(numbers) => numbers.deliver().await,
     }
 }
 

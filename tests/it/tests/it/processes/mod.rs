@@ -17,4 +17,5 @@ mod transfers;
 mod child;
 mod job;
 mod log;
+mod numbers;
 mod process;

@@ -40,6 +40,18 @@ impl Place {
         Self::RedisCluster(servers::prefix())
     }
 
+    /// The server, by the variable that holds its URL; nothing where a client goes its own ways, or
+    /// to no server.
+    pub(super) fn server(&self) -> Option<(&'static str, String)> {
+        let name = match self {
+            Place::File | Place::RedisCluster(_) => return None,
+            Place::Postgres(_) => "IDEMPOTENT_TEST_POSTGRES_URL",
+            Place::MariaDb(_) => "IDEMPOTENT_TEST_MARIADB_URL",
+            Place::Redis(_) => "IDEMPOTENT_TEST_REDIS_URL",
+        };
+        Some((name, servers::url(name)))
+    }
+
     /// Opens the store with connections of its own.
     pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
         match self {

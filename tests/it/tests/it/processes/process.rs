@@ -29,6 +29,13 @@ impl Process {
         Self::set_up(role, |_| ())
     }
 
+    /// Starts a child that finds its server at this URL, which the variable holds.
+    pub(super) fn behind(role: &Role, name: &str, url: &str) -> Self {
+        Self::set_up(role, |command| {
+            command.env(name, url);
+        })
+    }
+
     /// Starts a child whose wall clock is off by so many seconds, as this library shows it.
     #[cfg(target_os = "linux")]
     pub(super) fn with_clock(role: &Role, library: &Path, off_by: i64) -> Self {

@@ -6,6 +6,8 @@ mod endings;
 mod gaps;
 mod losses;
 mod operators;
+pub(crate) mod plan;
+mod tasks;
 mod transactions;
 
 use std::time::Duration;
