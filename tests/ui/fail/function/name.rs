@@ -18,6 +18,11 @@ impl Order {
         Ok(self.id)
     }
 
+    #[idempotent(name = "sequence:orders", key = self.id)]
+    async fn of_a_sequence(&self) -> Result<u64, Error> {
+        Ok(self.id)
+    }
+
     #[idempotent(key = order.id)]
     async fn self_type(order: Self) -> Result<u64, Error> {
         Ok(order.id)
