@@ -130,6 +130,12 @@ impl Claim {
         }
     }
 
+    /// Whether its first write is wrong over nothing.
+    #[must_use]
+    pub fn looks_first(&self) -> bool {
+        self.numbered.is_some() && self.opening(Version::from_u128(0)).is_none()
+    }
+
     /// As [`Claim::renew`], for any claim.
     #[must_use]
     pub fn renewal(&self, record: &Record, version: Version) -> Draft {

@@ -160,10 +160,12 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// What stands under the identity of an older build, where it binds the call.
+    /// What stands under the identity of an older build, where it binds the call. A number that
+    /// would be wrong over nothing looks, too.
     async fn find_old(&mut self) -> Result<Option<Snapshot>, StoreError> {
         match self.request.old_id {
             Some(old) => Box::pin(self.identify(old)).await,
+            None if self.claim.looks_first() => Box::pin(self.look(&self.id)).await.map(Some),
             None => Ok(None),
         }
     }

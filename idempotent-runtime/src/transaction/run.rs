@@ -21,6 +21,7 @@ use crate::{
         ActiveCall, Instead, Typed,
         in_process::{First, Waited},
     },
+    store::Snapshot,
 };
 #[cfg(feature = "sqlite")]
 use crate::{attempt::is_shut_out, run::SHUT_OUT};
@@ -55,19 +56,21 @@ where
     if let Some(ended) = call.find_ended().await {
         return typed.instead(&mut call, ended).await;
     }
-    let first = match is_recorded {
-        true => tries.in_turn(&handle, &call).await,
-        false => Ok(None),
+    let its_turn = match is_recorded {
+        true => tries.take_turn(&handle, &call).await,
+        false => Ok(()),
     };
-    match first {
-        Ok(first) => {
-            let (answer, report) = repeat(&mut call, tries, &typed, &settings, body).await;
+    match its_turn {
+        Ok(()) => {
+            let tries = &mut tries;
+            let (answer, report) =
+                repeat(&mut call, (&handle, tries), &typed, &settings, body).await;
             let stands = match report {
                 CallReport::Executed { recorded, .. } => recorded,
                 CallReport::Replayed { .. } => true,
                 _ => false,
             };
-            if let Some(first) = first.filter(|_| stands) {
+            if let Some(first) = tries.turn.take().filter(|_| stands) {
                 first.recorded();
             }
             (answer, report)
@@ -77,9 +80,9 @@ where
 }
 
 /// Tries until something answers the call.
-async fn repeat<DB, Q, R, P, K, F>(
+async fn repeat<'h, DB, Q, R, P, K, F>(
     call: &mut ActiveCall,
-    mut tries: Tries,
+    (handle, tries): (&'h Idempotency, &mut Tries<'h>),
     typed: &Typed<P, K>,
     settings: &Transact<DB, Q>,
     body: F,
@@ -115,9 +118,9 @@ where
                     Fate::Unknown { has_record } => unknown(call, has_record),
                 }
             }
-            Turn::KeyHeld(error) => match tries.wait_outside(call, &error).await {
-                true => continue,
-                false => Instead::Refused(error),
+            Turn::KeyHeld(error) => match tries.wait_outside(handle, call, error).await {
+                Ok(()) => continue,
+                Err(error) => Instead::Refused(error),
             },
             Turn::Again(_) if tries.again(call).await => continue,
             Turn::Again(Last::Own(own)) => return typed.own(call, own, None).await,
@@ -142,7 +145,9 @@ fn tell_again(call: &ActiveCall) {
 }
 
 /// How many tries are left, and until when it waits.
-struct Tries {
+struct Tries<'h> {
+    /// Its turn among the calls of this record in this process.
+    turn: Option<First<'h>>,
     left: u32,
     /// How long a duplicate waits, and how long it has waited in this process.
     patience: Duration,
@@ -155,13 +160,14 @@ struct Tries {
     gap_until: Option<Duration>,
 }
 
-impl Tries {
+impl<'h> Tries<'h> {
     fn new(call: &ActiveCall, tries: u32) -> Self {
         let (patience, answers_within) = match call.request.in_flight {
             InFlight::Wait(at_most) => (at_most, at_most.max(SHORTEST)),
             InFlight::Reject => (Duration::ZERO, LONGEST_SILENCE),
         };
         Self {
+            turn: None,
             left: tries,
             patience,
             waited: Duration::ZERO,
@@ -177,11 +183,7 @@ impl Tries {
     }
 
     /// Waits for a call of the same record that runs in this process.
-    async fn in_turn<'h>(
-        &mut self,
-        handle: &'h Idempotency,
-        call: &ActiveCall,
-    ) -> Result<Option<First<'h>>, Error> {
+    async fn take_turn(&mut self, handle: &'h Idempotency, call: &ActiveCall) -> Result<(), Error> {
         let (id, timer) = (call.request.id, handle.timer());
         if is_held(&id) {
             let operation = call.request.operation.clone();
@@ -194,7 +196,8 @@ impl Tries {
         let began = timer.now();
         let first = handle.in_process().enter(id, timer, self.patience).await;
         self.waited = timer.now().saturating_sub(began);
-        first.map_err(|Waited| call.held_in_a_transaction(self.waited))
+        self.turn = first.map_err(|Waited| call.held_in_a_transaction(self.waited))?;
+        Ok(())
     }
 
     /// Whether the call is tried again, after a pause.
@@ -219,36 +222,66 @@ impl Tries {
         until.saturating_sub(now)
     }
 
-    /// Waits until the record of a call outside may have changed, or that of a sequence in which a
-    /// number is missing; false where it has waited for long enough.
-    async fn wait_outside(&mut self, call: &ActiveCall, error: &Error) -> bool {
-        let request = &call.request;
-        let (store, timer) = (request.handle.store(), request.handle.timer());
-        let left = self.left(call, error);
+    /// Waits until the reason of this error may be gone; the error, where it has waited for long
+    /// enough.
+    async fn wait_outside(
+        &mut self,
+        handle: &'h Idempotency,
+        call: &ActiveCall,
+        error: Error,
+    ) -> Result<(), Error> {
+        let left = self.left(call, &error);
         if left.is_zero() {
-            return false;
+            return Err(error);
         }
-        let is_gap = matches!(error, Error::Gap { .. });
-        let stands = match store.load(&request.id).await {
-            Ok(snapshot) => {
-                let waits = |record: &Arc<Record>| is_gap || record.state == State::Running;
-                let record = snapshot.record.filter(waits);
-                record.map(|record| (record.version, record.lease_end.since(snapshot.now)))
+        match error {
+            Error::Gap { .. } => {
+                // The missing number may come in this process.
+                self.turn = None;
+                wait_for_gap(call, left).await;
+                self.take_turn(handle, call).await
             }
-            Err(_) => None,
-        };
-        match stands {
-            Some((version, lease)) => {
-                let at_most = match is_gap {
-                    true => left,
-                    false => left.min(lease.max(PAUSE)),
-                };
-                let waited = store.wait(&request.id, version, at_most).await;
-                let _the_next_try_looks_itself = waited;
+            _ => {
+                wait_for_holder(call, left).await;
+                Ok(())
             }
-            None if is_gap => timer.sleep(NOTHING_STANDS.min(left)).await,
-            None => timer.sleep(PAUSE).await,
         }
-        true
+    }
+}
+
+/// Waits until the record of a call outside may have changed.
+async fn wait_for_holder(call: &ActiveCall, left: Duration) {
+    let request = &call.request;
+    let (store, timer) = (request.handle.store(), request.handle.timer());
+    let running = match store.load(&request.id).await {
+        Ok(snapshot) => {
+            let running = |record: &Arc<Record>| record.state == State::Running;
+            let record = snapshot.record.filter(running);
+            record.map(|record| (record.version, record.lease_end.since(snapshot.now)))
+        }
+        Err(_) => None,
+    };
+    match running {
+        Some((version, lease)) => {
+            let waited = store.wait(&request.id, version, left.min(lease.max(PAUSE)));
+            let _the_next_try_looks_itself = waited.await;
+        }
+        None => timer.sleep(PAUSE).await,
+    }
+}
+
+/// Waits until a sequence in which a number is missing may have moved.
+async fn wait_for_gap(call: &ActiveCall, left: Duration) {
+    let request = &call.request;
+    let (store, timer) = (request.handle.store(), request.handle.timer());
+    match store.load(&request.id).await {
+        Ok(Snapshot {
+            record: Some(record),
+            ..
+        }) => {
+            let waited = store.wait(&request.id, record.version, left).await;
+            let _the_next_try_looks_itself = waited;
+        }
+        _ => timer.sleep(NOTHING_STANDS.min(left)).await,
     }
 }

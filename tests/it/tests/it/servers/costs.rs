@@ -1,10 +1,13 @@
 //! What a call costs, counted on the wire.
 
-use idempotent_runtime::{Error, Idempotency, testing::Proxy};
+use idempotent_runtime::{Error, Idempotency, sequence::Decision, testing::Proxy};
 
 use super::{Server, on_every_server};
 
-on_every_server![a_call_costs_as_many_round_trips_as_promised];
+on_every_server![
+    a_call_costs_as_many_round_trips_as_promised,
+    a_number_costs_three_round_trips_and_its_copy_one,
+];
 
 pub(super) async fn charge(idem: &Idempotency, key: &str) -> Result<u32, Error> {
     idem.call("charge").key(key).run(|_| async { Ok(1) }).await
@@ -22,6 +25,31 @@ async fn a_call_costs_as_many_round_trips_as_promised<S: Server>(server: S) {
         charge(idem, "k").await.expect("an answer");
         let replay = proxy.round_trips() - before;
         assert_eq!((first, replay), server.round_trips());
+    }
+}
+
+/// It looks, claims and records.
+async fn a_number_costs_three_round_trips_and_its_copy_one<S: Server>(server: S) {
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let (idem, elsewhere) = two_processes(&server, &proxy).await;
+    let apply = async |idem: &Idempotency, number: u64| {
+        let before = proxy.round_trips();
+        let call = idem.sequence("s", "k").first(1).number(number);
+        let applied = call.run(async |_| Ok::<_, Error>(number)).await;
+        (applied.expect("an answer"), proxy.round_trips() - before)
+    };
+    for number in 1..=2 {
+        for idem in [&idem, &elsewhere] {
+            let _the_statements_are_known = apply(idem, number).await;
+        }
+    }
+    for number in 3..=4 {
+        let (decision, trips) = apply(&idem, number).await;
+        assert_eq!((decision, trips), (Decision::Applied(number), 3));
+        let (decision, trips) = apply(&elsewhere, number).await;
+        assert_eq!((decision, trips), (Decision::Replayed(number), 1));
+        let (decision, trips) = apply(&elsewhere, 2).await;
+        assert_eq!((decision, trips), (Decision::Past { last: number }, 1));
     }
 }
 
