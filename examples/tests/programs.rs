@@ -47,6 +47,47 @@ fn without_the_attribute_transfers_are_applied_again_and_the_ledger_says_so() {
     );
 }
 
+#[test]
+fn each_event_is_applied_once_and_in_its_turn_over_gaps_copies_and_kills() {
+    let printed = run("sequence", &[], &env::temp_dir());
+    says(&printed, "was killed 10 times with SIGKILL");
+    assert!(!printed.contains("met 0 gaps"), "{printed}");
+    for figure in ["events applied", "balance", "checksum", "last number"] {
+        let (expected, found) = figures(&printed, figure);
+        assert_eq!(expected, found, "{figure}\n{printed}");
+    }
+    assert_eq!(figures(&printed, "events applied"), ("1000", "1000"));
+    assert_eq!(figures(&printed, "last number"), ("1000", "1000"));
+    says(&printed, "the balance equals the ordered sum.");
+}
+
+#[test]
+fn without_the_library_events_are_applied_again_and_the_balance_is_wrong() {
+    let sequence = command("sequence").arg("--unprotected").output();
+    let sequence = sequence.expect("the program starts");
+    let printed = String::from_utf8_lossy(&sequence.stdout);
+    assert_eq!(sequence.status.code(), Some(1), "{printed}");
+    for figure in ["events applied", "balance", "checksum", "last number"] {
+        let (expected, found) = figures(&printed, figure);
+        assert_ne!(expected, found, "{figure}\n{printed}");
+    }
+    says(&printed, "WRONG: events applied, balance, checksum");
+}
+
+/// A figure of the sequence: the expected one, and the one that was found.
+fn figures<'a>(printed: &'a str, figure: &str) -> (&'a str, &'a str) {
+    printed
+        .lines()
+        .find_map(|line| {
+            line.trim_start()
+                .strip_prefix(figure)?
+                .trim()
+                .split_once(' ')
+        })
+        .map(|(expected, found)| (expected, found.trim_start()))
+        .expect("the figure is printed")
+}
+
 /// The program that was built beside this test; where only the test was built, cargo builds it now.
 fn command(program: &str) -> Command {
     let test = env::current_exe().expect("this test has a file");
