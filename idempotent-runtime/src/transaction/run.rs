@@ -21,7 +21,6 @@ use crate::{
         ActiveCall, Instead, Typed,
         in_process::{First, Waited},
     },
-    store::Snapshot,
 };
 #[cfg(feature = "sqlite")]
 use crate::{attempt::is_shut_out, run::SHUT_OUT};
@@ -274,14 +273,16 @@ async fn wait_for_holder(call: &ActiveCall, left: Duration) {
 async fn wait_for_gap(call: &ActiveCall, left: Duration) {
     let request = &call.request;
     let (store, timer) = (request.handle.store(), request.handle.timer());
-    match store.load(&request.id).await {
-        Ok(Snapshot {
-            record: Some(record),
-            ..
-        }) => {
+    let Ok(snapshot) = store.load(&request.id).await else {
+        return timer.sleep(NOTHING_STANDS.min(left)).await;
+    };
+    // The try before this look may have seen an older version.
+    match snapshot.record.as_deref() {
+        _ if !call.is_behind_a_gap(&snapshot) => {}
+        Some(record) => {
             let waited = store.wait(&request.id, record.version, left).await;
             let _the_next_try_looks_itself = waited;
         }
-        _ => timer.sleep(NOTHING_STANDS.min(left)).await,
+        None => timer.sleep(NOTHING_STANDS.min(left)).await,
     }
 }

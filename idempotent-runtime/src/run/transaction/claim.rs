@@ -10,7 +10,7 @@ use std::{
 use crate::{
     attempt::{Attempt, Stage, is_held},
     error::Error,
-    lease::{Ending, Holding, sequence::Stored},
+    lease::{Claim, Ending, Holding, sequence::Stored},
     observe::RecordChange,
     policy::OnCrash,
     record::{Draft, State, Version},
@@ -24,7 +24,7 @@ use crate::{
         open_transaction::{self, RecordedIn},
         race,
     },
-    store::{Savepoint, SqlConnection, StoreError, StoreErrorKind, Swap},
+    store::{Savepoint, Snapshot, SqlConnection, StoreError, StoreErrorKind, Swap},
 };
 
 /// A claim that stands in a transaction.
@@ -133,13 +133,10 @@ impl ActiveCall {
     /// The answer to a number that has ended, found without a transaction: one that is open would
     /// make it wait.
     pub(crate) async fn find_ended(&mut self) -> Option<Instead> {
-        let Protection::Record(asked) = &self.request.protection else {
-            return None;
-        };
-        if asked.numbered.is_none() || is_held(&self.request.id) {
+        if is_held(&self.request.id) {
             return None;
         }
-        let claim = self.request.claim(asked);
+        let claim = self.number()?;
         let snapshot = self
             .request
             .handle
@@ -155,6 +152,25 @@ impl ActiveCall {
             ) => self.admitted(admission).err(),
             _ => None,
         }
+    }
+
+    /// Whether a number before this one is missing.
+    pub(crate) fn is_behind_a_gap(&self, snapshot: &Snapshot) -> bool {
+        self.number().is_some_and(|claim| {
+            let mut admitting = Admitting::new(&self.request, &claim);
+            matches!(
+                admitting.decide(snapshot, Duration::ZERO),
+                Next::WaitForGap(_)
+            )
+        })
+    }
+
+    /// The claim of a call with a number.
+    fn number(&self) -> Option<Claim> {
+        let Protection::Record(asked) = &self.request.protection else {
+            return None;
+        };
+        asked.numbered.map(|_| self.request.claim(asked))
     }
 
     /// Claims inside a transaction: the attempt that runs the body, and its claim where it has one.
