@@ -14,6 +14,7 @@
 //! | the queue is a log with offsets | [`kafka`] |
 //! | a provider sends webhooks | [`standard_webhooks`] |
 //! | the queue is Amazon SQS, or a function of AWS Lambda consumes | [`sqs_and_lambda`] |
+//! | events are numbered, and none may be missing or out of order | [`sequences`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -45,6 +46,9 @@ pub mod standard_webhooks {}
 
 #[doc = include_str!("guide/sqs_and_lambda.md")]
 pub mod sqs_and_lambda {}
+
+#[doc = include_str!("guide/sequences.md")]
+pub mod sequences {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}

@@ -18,13 +18,19 @@ fn the_first_listing_is_the_quickstart_example() {
 }
 
 #[test]
-fn the_listing_of_consumers_is_the_guide_s_which_is_tested() {
+fn the_listings_of_capabilities_are_those_of_the_guide_which_are_tested() {
     let readme = read("README.md");
-    let guide = read("idempotent-runtime/src/guide/message_consumers.md");
-    let (_, listing) = readme.split_once("## Consumers\n").expect("a section");
-    let (_, listing) = listing.split_once("```rust\n").expect("a listing");
-    let (listing, _) = listing.split_once("```\n").expect("its end");
-    assert!(guide.contains(listing));
+    for (title, page) in [
+        ("Consumers", "message_consumers"),
+        ("Sequences", "sequences"),
+    ] {
+        let guide = read(&format!("idempotent-runtime/src/guide/{page}.md"));
+        let title = format!("## {title}\n");
+        let (_, listing) = readme.split_once(&title).expect("a section");
+        let (_, listing) = listing.split_once("```rust\n").expect("a listing");
+        let (listing, _) = listing.split_once("```\n").expect("its end");
+        assert!(guide.contains(listing), "{page}");
+    }
 }
 
 #[test]
