@@ -177,8 +177,8 @@ impl<G> Sequence<G> {
     }
 }
 
-/// Settles one number, on somebody's word. Only the number at which the stream stops can be settled:
-/// one that is uncertain or parked, and a running one whose lease is over.
+/// Settles one number, on somebody's word. Only the number at which the stream stops can be
+/// settled: one that is uncertain or parked, and a running one whose lease is over.
 ///
 /// # Cancel safety
 ///

@@ -139,7 +139,8 @@ impl Sequence<FromFirst> {
 }
 
 impl<G> Sequence<G> {
-    /// Sets the scope, such as the tenant, or the epoch of a producer. It is a part of the identity.
+    /// Sets the scope, such as the tenant, or the epoch of a producer. It is a part of the
+    /// identity.
     pub fn scope<K: KeyPart + ?Sized>(mut self, scope: &K) -> Self {
         self.scope = Some(Key::from_part(scope));
         self

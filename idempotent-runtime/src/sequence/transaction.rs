@@ -28,7 +28,8 @@ const WAITS: Error = Error::InvalidPolicy(
 
 impl<P> NumberedCall<P> {
     /// Runs the body in a transaction of its own, as
-    /// [`CallBuilder::transact`](crate::CallBuilder::transact) does: the number moves with the rows.
+    /// [`CallBuilder::transact`](crate::CallBuilder::transact) does: the number moves with the
+    /// rows.
     ///
     /// `lease` and `on_crash` are refused. A number that waits for a gap holds no connection.
     ///
@@ -73,8 +74,8 @@ impl<P> NumberedCall<P> {
     /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by [`Staged::commit`],
     /// which tells what became of the number.
     ///
-    /// `lease`, `on_crash`, `in_flight` and `wait_for_gap` are refused. A call waits in the database
-    /// for another transaction that has the stream, whatever its number is.
+    /// `lease`, `on_crash`, `in_flight` and `wait_for_gap` are refused. A call waits in the
+    /// database for another transaction that has the stream, whatever its number is.
     ///
     /// # Cancel safety
     ///
@@ -153,8 +154,8 @@ impl<T, E> Staged<T, E> {
     ///
     /// As [`NumberedCall::run`]. A commit that fails is
     /// [`Error::CommitUnknown`](crate::Error::CommitUnknown): the same number again finds out
-    /// whether it was carried out. [`Error::TransactionEnded`](crate::Error::TransactionEnded) where
-    /// a statement had failed in the transaction.
+    /// whether it was carried out. [`Error::TransactionEnded`](crate::Error::TransactionEnded)
+    /// where a statement had failed in the transaction.
     ///
     /// # Cancel safety
     ///
