@@ -222,14 +222,32 @@ pub(super) struct Decided {
     pub(super) disposition: Disposition,
     pub(super) settings: Arc<Settings>,
     pub(super) record: Option<RecordId>,
+    /// Whether the handler ran here, and its outcome was recorded.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+        expect(dead_code, reason = "only a message in a transaction asks")
+    )]
+    pub(super) is_recorded: bool,
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 impl Decided {
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn is_retry(&self) -> bool {
         matches!(self.disposition, Disposition::Retry { .. })
     }
 
+    /// Whether others see its record, once its transaction has committed. Where the store does not
+    /// tell, the commit counts.
+    pub(super) async fn stands(&self) -> bool {
+        let Some(id) = self.record.filter(|_| self.is_recorded) else {
+            return true;
+        };
+        let looked = self.settings.handle.store().load(&id).await;
+        looked.is_err() || looked.is_ok_and(|snapshot| snapshot.record.is_some())
+    }
+}
+
+impl Decided {
     pub(super) fn tell(self) -> Disposition {
         self.disposition.tell(&self.settings, self.record)
     }

@@ -60,12 +60,26 @@ impl<E: StdError + 'static> StdError for Failure<E> {
 pub(crate) struct Noting<P> {
     inner: P,
     noted: Mutex<Verdict>,
+    /// Whether an error that cannot be read back is no outcome.
+    is_exact: bool,
 }
 
 impl<P> Noting<P> {
     pub(crate) fn new(inner: P) -> Self {
-        let noted = Mutex::new(Verdict::Release);
-        Self { inner, noted }
+        Self {
+            inner,
+            noted: Mutex::new(Verdict::Release),
+            is_exact: false,
+        }
+    }
+
+    /// The same, where an error that cannot be read back is kept as a mark only.
+    pub(crate) fn exact(inner: P) -> Self {
+        let is_exact = true;
+        Self {
+            is_exact,
+            ..Self::new(inner)
+        }
     }
 
     fn note(&self, verdict: Verdict) {
@@ -102,8 +116,10 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     }
 
     fn decode(&self, stored: &Stored) -> Result<Failure<E>, BoxError> {
-        let read = self.inner.decode(stored);
-        Ok(read.map_or_else(Failure::Unread, Failure::Handler))
+        match self.inner.decode(stored) {
+            Err(error) if self.is_exact => Err(error),
+            read => Ok(read.map_or_else(Failure::Unread, Failure::Handler)),
+        }
     }
 
     fn reads(stored: &Stored) -> Result<Outline, BoxError> {

@@ -286,6 +286,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             disposition,
             settings: Arc::clone(&settings),
             record,
+            is_recorded: false,
         };
         let mut judge = Judge {
             settings: &settings,
@@ -318,6 +319,9 @@ impl<'a, P, N> Delivery<'a, P, N> {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
-        decided(disposition, Some(id))
+        Decided {
+            is_recorded: matches!(report, CallReport::Executed { recorded: true, .. }),
+            ..decided(disposition, Some(id))
+        }
     }
 }

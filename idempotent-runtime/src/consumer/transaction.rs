@@ -145,6 +145,11 @@ impl Staged {
             let _rolled_back = tx.rollback().await;
         } else if let Err(error) = tx.commit().await {
             decided.disposition = again(error.into());
+        } else if !decided.stands().await {
+            decided.disposition = again(
+                "the record does not stand: the transaction is nested in another one, or is not that of the message"
+                    .into(),
+            );
         }
         decided.tell()
     }

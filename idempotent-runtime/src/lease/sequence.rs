@@ -333,9 +333,9 @@ impl Stream {
 impl Applied {
     fn answers(&self, claim: &Claim) -> Decision {
         match self.answer {
-            _ if self.fingerprint != claim.fingerprint => Decision::KeyReused,
-            Answer::Recorded(kind) => Decision::Replay(kind),
             Answer::Skipped => Decision::Past { last: self.number },
+            Answer::Recorded(_) if self.fingerprint != claim.fingerprint => Decision::KeyReused,
+            Answer::Recorded(kind) => Decision::Replay(kind),
         }
     }
 }

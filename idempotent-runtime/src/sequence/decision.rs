@@ -18,8 +18,8 @@ pub enum Decision<T> {
     Applied(T),
     /// It is the last one that was applied: this is the outcome of then.
     Replayed(T),
-    /// It is below the last one, or an operator used it up. Nothing is compared. Under
-    /// `accept_gaps` it may never have run.
+    /// It is below the last one or the first one, or an operator used it up. Nothing is compared.
+    /// Under `accept_gaps` it may never have run.
     Past {
         /// The last number.
         last: u64,
@@ -81,12 +81,11 @@ pub(super) fn decide<T, E: FromRefusal>(
         }
         Err(Failure::Refused(error)) => Err(E::from_refusal(error)),
         Err(Failure::Handler(error)) => Err(error),
-        Err(Failure::Unread(source)) => Err(E::from_refusal(Error::Unreadable {
-            operation: Arc::clone(operation),
-            schema: 0,
-            source: source.into(),
-        })),
-        Err(Failure::TooOften) => Err(E::from_refusal(not_recorded())),
+        // Only consumers have these.
+        Err(Failure::Unread(_) | Failure::TooOften) => {
+            let operation = Arc::clone(operation);
+            Err(E::from_refusal(Error::NotReplayable { operation }))
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub struct NumberedCall<P = Released> {
     pub(super) call: Call,
     pub(super) operation: Arc<str>,
     pub(super) on_error: P,
-    number: u64,
+    pub(super) number: u64,
 }
 
 impl NumberedCall {
@@ -101,7 +101,7 @@ impl<P> NumberedCall<P> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = Result<T, E>>,
     {
-        let noting = Noting::new(self.on_error);
+        let noting = Noting::exact(self.on_error);
         let typed = Typed {
             on_error: &noting,
             keep: Whole,

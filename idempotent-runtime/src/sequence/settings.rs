@@ -106,7 +106,8 @@ impl Sequence {
         }
     }
 
-    /// Says with which number a stream begins. No number may be missing from then on.
+    /// Says with which number a stream begins. No number may be missing from then on. Smaller ones
+    /// are [`Past`](super::Decision::Past), so a source that begins with 0 says `first(0)`.
     pub fn first(self, first: u64) -> Sequence<FromFirst> {
         let patience = None;
         self.with(FromFirst { first, patience })
@@ -210,8 +211,10 @@ impl<G> Sequence<G> {
         policy.on_missing_key = Some(OnMissingKey::Refuse);
         if let Some(after) = self.expires_after {
             let lease = self.lease.unwrap_or(self.handle.defaults().lease);
-            if let Err(mistake) = check_durations(after, lease, self.handle.timer()) {
-                call.refuse(mistake);
+            if after.is_zero() || check_durations(after, lease, self.handle.timer()).is_err() {
+                call.refuse(Error::InvalidPolicy(
+                    "`expires_after` is how long a sequence is known after its last number: give at least a millisecond and at most a hundred years",
+                ));
             }
         }
         let (gaps, patience) = self.gaps.gaps();

@@ -11,6 +11,9 @@ use super::{
 use crate::{
     consumer::failure::{Failure, Noting, OfHandler},
     error::Error,
+    handle::Idempotency,
+    identity::RecordId,
+    lease::read,
     observe::CallReport,
     outcome::{FromRefusal, OnError, Storable, Whole},
     policy::Verdict,
@@ -57,7 +60,7 @@ impl<P> NumberedCall<P> {
             Ok(request) => request,
             Err(error) => return Err(E::from_refusal(error)),
         };
-        let noting = Noting::new(self.on_error);
+        let noting = Noting::exact(self.on_error);
         let typed = Typed {
             on_error: &noting,
             keep: Whole,
@@ -98,37 +101,64 @@ impl<P> NumberedCall<P> {
             self.call.refuse(WAITS);
         }
         let operation = self.operation;
+        let staged = |decided, commits, moved| Staged {
+            operation: Arc::clone(&operation),
+            decided,
+            commits,
+            moved,
+        };
         let request = match self.call.prepare() {
             Ok(request) => request,
-            Err(error) => {
-                return Staged {
-                    operation,
-                    decided: Err(E::from_refusal(error)),
-                    commits: false,
-                };
-            }
+            Err(error) => return staged(Err(E::from_refusal(error)), false, None),
         };
-        let noting = Noting::new(self.on_error);
+        let moves = Moved {
+            handle: request.handle.clone(),
+            id: request.id,
+            number: self.number,
+        };
+        let noting = Noting::exact(self.on_error);
         let typed = Typed {
             on_error: &noting,
             keep: Whole,
         };
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
         let (result, report) = run_in(request, typed, connection, body).await;
-        let is_recorded = matches!(report, CallReport::Executed { recorded: true, .. });
         let is_own = matches!(result, Err(Failure::Handler(_)));
+        let is_recorded = match report {
+            CallReport::Executed { recorded, .. } => recorded && noting.noted() != Verdict::Release,
+            CallReport::Replayed { .. } => true,
+            _ => false,
+        };
         let decided = decide(&operation, result, &report);
         let commits = match &decided {
             Ok(Decision::Gap { .. }) => false,
             Ok(_) => true,
             // The error is recorded, or that nobody knows.
-            Err(_) => is_own && is_recorded && noting.noted() != Verdict::Release,
+            Err(_) => is_own && is_recorded,
         };
-        Staged {
-            operation,
-            decided,
-            commits,
-        }
+        let moves = matches!(decided, Ok(Decision::Applied(_))).then_some(moves);
+        let moves = moves.filter(|_| matches!(report, CallReport::Executed { .. }));
+        staged(decided, commits, moves)
+    }
+}
+
+/// A number that a transaction has moved.
+#[derive(Debug)]
+struct Moved {
+    handle: Idempotency,
+    id: RecordId,
+    number: u64,
+}
+
+impl Moved {
+    /// Whether others see it. Where the store does not tell, the commit counts.
+    async fn stands(&self) -> bool {
+        let Ok(snapshot) = self.handle.store().load(&self.id).await else {
+            return true;
+        };
+        let stored = read(snapshot.record.as_deref()).ok().flatten();
+        let last = stored.and_then(|it| it.stream.last);
+        last.is_some_and(|last| last.number >= self.number)
     }
 }
 
@@ -139,6 +169,7 @@ pub struct Staged<T, E> {
     operation: Arc<str>,
     decided: Result<Decision<T>, E>,
     commits: bool,
+    moved: Option<Moved>,
 }
 
 impl<T, E> Staged<T, E> {
@@ -152,10 +183,14 @@ impl<T, E> Staged<T, E> {
     ///
     /// # Errors
     ///
-    /// As [`NumberedCall::run`]. A commit that fails is
-    /// [`Error::CommitUnknown`](crate::Error::CommitUnknown): the same number again finds out
-    /// whether it was carried out. [`Error::TransactionEnded`](crate::Error::TransactionEnded)
-    /// where a statement had failed in the transaction.
+    /// As [`NumberedCall::run`], and:
+    ///
+    /// * [`Error::CommitUnknown`](crate::Error::CommitUnknown): the commit failed. The same number
+    ///   again finds out whether it was carried out.
+    /// * [`Error::TransactionEnded`](crate::Error::TransactionEnded): the number does not stand. A
+    ///   statement had failed in the transaction, a savepoint took the number back, or it was run
+    ///   in another transaction; or this one is nested in another one, which is still open. Roll
+    ///   that back.
     ///
     /// # Cancel safety
     ///
@@ -170,28 +205,32 @@ impl<T, E> Staged<T, E> {
             operation,
             decided,
             commits,
+            moved,
         } = self;
         // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
         // well.
         let is_aborted = commits && is_aborted(&mut *tx).await;
+        let ended = |operation| Err(E::from_refusal(Error::TransactionEnded { operation }));
         if !commits || is_aborted {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
             return match is_aborted {
-                true => Err(E::from_refusal(Error::TransactionEnded { operation })),
+                true => ended(operation),
                 false => decided,
             };
         }
-        match tx.commit().await {
-            Ok(()) => decided,
-            Err(error) => {
-                tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
-                let has_record = true;
-                Err(E::from_refusal(Error::CommitUnknown {
-                    operation,
-                    has_record,
-                }))
-            }
+        if let Err(error) = tx.commit().await {
+            tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
+            let has_record = true;
+            return Err(E::from_refusal(Error::CommitUnknown {
+                operation,
+                has_record,
+            }));
+        }
+        match moved {
+            // The commit of a transaction that is nested in another one ends nothing.
+            Some(moved) if !moved.stands().await => ended(operation),
+            _ => decided,
         }
     }
 }

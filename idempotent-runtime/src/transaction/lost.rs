@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::{Isolation, PAUSE, SqlDatabase, Transact, connection::OwnedConnection};
 use crate::{
+    lease::sequence::Stored,
+    record::{Draft, Record},
     run::{RecordedIn, race},
     store::{StoreError, Swap, sealed::Sealed as _},
 };
@@ -31,7 +33,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         let timer = handle.timer();
         let look = async {
             loop {
-                match race(self.any_stands(recorded), timer.sleep(ONE_LOOK)).await {
+                match race(self.what_stands(recorded), timer.sleep(ONE_LOOK)).await {
                     Some(Ok(stands)) => return stands,
                     Some(Err(error)) => tracing::debug!(%error, "a commit is not found out yet"),
                     None => tracing::debug!("the database is silent about a commit"),
@@ -40,27 +42,31 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             }
         };
         match race(look, timer.sleep(within)).await {
-            Some(true) => Fate::Committed,
-            Some(false) if recorded.iter().any(RecordedIn::may_be_gone) => {
+            Some(Stands::Itself) => Fate::Committed,
+            Some(Stands::Later) => Fate::Unknown { has_record: true },
+            Some(Stands::Nothing) if recorded.iter().any(RecordedIn::may_be_gone) => {
                 Fate::Unknown { has_record: false }
             }
-            Some(false) => Fate::RolledBack,
+            Some(Stands::Nothing) => Fate::RolledBack,
             None => Fate::Unknown { has_record: true },
         }
     }
 
-    async fn any_stands(&self, recorded: &[RecordedIn]) -> Result<bool, StoreError> {
+    async fn what_stands(&self, recorded: &[RecordedIn]) -> Result<Stands, StoreError> {
+        let mut found = Stands::Nothing;
         for recorded in recorded {
-            if self.stands(recorded).await? {
-                return Ok(true);
+            match self.stands(recorded).await? {
+                Stands::Itself => return Ok(Stands::Itself),
+                Stands::Later => found = Stands::Later,
+                Stands::Nothing => {}
             }
         }
-        Ok(false)
+        Ok(found)
     }
 
     /// Looks by a claim, which waits while the transaction of before is still open, and is rolled
     /// back. It shows a record that has expired, too.
-    async fn stands(&self, recorded: &RecordedIn) -> Result<bool, StoreError> {
+    async fn stands(&self, recorded: &RecordedIn) -> Result<Stands, StoreError> {
         let RecordedIn {
             handle, id, draft, ..
         } = recorded;
@@ -72,10 +78,39 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         if is_clean {
             owned.give_back().await;
         }
-        let standing = match claimed {
-            Swap::Applied(_) => None,
-            Swap::Refused(snapshot) => snapshot.record,
+        Ok(match claimed {
+            Swap::Applied(_) => Stands::Nothing,
+            Swap::Refused(snapshot) => Stands::of(draft, snapshot.record.as_deref()),
+        })
+    }
+}
+
+/// How far a record tells of an outcome that was written in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// It is there.
+    Itself,
+    /// A sequence has its number or a larger one, and was written since. Nobody knows by whom the
+    /// number was applied.
+    Later,
+    /// It is not there.
+    Nothing,
+}
+
+impl Stands {
+    fn of(written: &Draft, record: Option<&Record>) -> Self {
+        let Some(record) = record else {
+            return Self::Nothing;
         };
-        Ok(standing.is_some_and(|record| record.attempt_id == draft.attempt_id))
+        if record.attempt_id == written.attempt_id {
+            return Self::Itself;
+        }
+        let number = |stored: Stored| stored.stream.last.map(|last| last.number);
+        let ours = Stored::written(written).and_then(number);
+        let stands = Stored::read(record).ok().and_then(number);
+        match ours.zip(stands) {
+            Some((ours, stands)) if stands >= ours => Self::Later,
+            _ => Self::Nothing,
+        }
     }
 }

@@ -26,6 +26,7 @@ on_every_database![
     i14_an_open_transaction_may_still_have_the_effect,
     a_staged_message_is_settled_by_its_commit,
     a_staged_message_whose_statement_failed_is_no_acknowledgement,
+    a_staged_message_of_a_nested_transaction_is_no_acknowledgement,
     a_conflict_is_tried_again_before_the_message_is,
 ];
 
@@ -182,6 +183,24 @@ async fn a_staged_message_is_settled_by_its_commit<S: Shop<Database: SqlDatabase
         }
     }
     assert_eq!(shop.orders().await, [7]);
+}
+
+async fn a_staged_message_of_a_nested_transaction_is_no_acknowledgement<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let consumer = consumer(&shop);
+    let mut outer = shop.begin().await.expect("a transaction");
+    let mut inner = sqlx::Connection::begin(&mut *outer)
+        .await
+        .expect("a savepoint");
+    let message = consumer.message("m").without_payload().delivery(1);
+    let staged = message.run_in(&mut *inner, async |tx| shop.order(tx, 7).await);
+    let staged = staged.await;
+    assert_retry(staged.commit(inner).await);
+    outer.rollback().await.expect("it rolls back");
+    assert_eq!(shop.orders().await, [0_i64; 0]);
 }
 
 /// Postgres answers the commit of such a transaction as if all was well, and rolls it back.

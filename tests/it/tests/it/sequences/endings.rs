@@ -1,6 +1,7 @@
 //! Bodies that fail: released, recorded, or uncertain.
 
 use idempotent_runtime::{Error, Verdict, sequence::Decision};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ApplyError, Decided, account, apply, assert_applied, assert_decided, position};
 use crate::harness::{Owner, World};
@@ -8,6 +9,7 @@ use crate::harness::{Owner, World};
 on_every_store![
     a_number_whose_body_fails_stays_unless_something_else_is_said,
     a_recorded_error_moves_the_number_and_answers_a_copy,
+    a_recorded_error_that_cannot_be_read_back_is_its_own_caller_s,
     an_uncertain_error_stops_the_stream,
     a_classifier_decides_error_by_error,
     a_body_that_panics_or_is_dropped_leaves_its_number_to_a_takeover,
@@ -50,6 +52,37 @@ async fn a_recorded_error_moves_the_number_and_answers_a_copy(world: World) {
         assert!(matches!(failed, Err(ApplyError::Refused)), "{failed:?}");
     }
     assert_eq!(world.runs("1"), 1);
+    assert_applied(apply(&world, &account(&owner), 2).await, 2);
+}
+
+/// An error that serde writes, and does not read.
+#[derive(Debug, thiserror::Error, Serialize)]
+enum Unreadable {
+    #[error("refused for good")]
+    Refused,
+    #[error(transparent)]
+    Ours(#[from] Error),
+}
+
+impl<'de> Deserialize<'de> for Unreadable {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom("it is not read"))
+    }
+}
+
+async fn a_recorded_error_that_cannot_be_read_back_is_its_own_caller_s(world: World) {
+    let owner = world.owner().await;
+    let fail = || {
+        let call = account(&owner).number(1).record_errors();
+        call.run(async |_| Err::<u64, _>(Unreadable::Refused))
+    };
+    let own = fail().await;
+    assert!(matches!(own, Err(Unreadable::Refused)), "{own:?}");
+    let copy = fail().await;
+    assert!(
+        matches!(copy, Err(Unreadable::Ours(Error::NotReplayable { .. }))),
+        "{copy:?}"
+    );
     assert_applied(apply(&world, &account(&owner), 2).await, 2);
 }
 

@@ -7,6 +7,7 @@ mod gaps;
 mod losses;
 mod operators;
 pub(crate) mod plan;
+mod staged;
 mod tasks;
 mod transactions;
 
@@ -272,6 +273,10 @@ async fn a_number_that_kills_its_holders_is_parked_and_can_be_skipped(world: Wor
     skipped.expect("it is parked");
     owner.log.await_step(RecordChange::Skipped).await;
     assert_decided(apply(&world, &account, 2).await, Decision::Past { last: 2 });
+    // Mended or not, it was used up.
+    let mended = account.clone().number(2).arguments("mended");
+    let mended = mended.run(async |_| Ok(0)).await;
+    assert_decided(mended, Decision::Past { last: 2 });
     assert_applied(apply(&world, &account, 3).await, 3);
     assert_eq!(world.runs("2"), 0);
 }

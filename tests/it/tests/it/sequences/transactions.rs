@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
-    sequence::{Decision, FromFirst, Sequence, Staged},
+    sequence::{Decision, FromFirst, Sequence},
     testing::Gate,
     transaction::SqlDatabase,
 };
@@ -19,21 +19,17 @@ on_every_database![
     copies_and_shuffled_numbers_at_once_leave_each_row_once,
     a_number_that_waits_for_a_gap_holds_no_connection,
     smaller_numbers_are_answered_while_a_transaction_is_open,
-    a_staged_number_is_applied_by_its_commit,
-    a_staged_number_behind_a_gap_rolls_back,
-    a_staged_number_whose_statement_failed_is_not_applied,
-    settings_without_a_meaning_in_a_transaction_are_refused,
     a_number_that_vanished_outside_is_taken_over_inside,
 ];
 
-type Placed = Result<Decision<i64>, PlaceError>;
+pub(super) type Placed = Result<Decision<i64>, PlaceError>;
 
-fn stream<S: Shop>(shop: &S) -> Sequence<FromFirst> {
+pub(super) fn stream<S: Shop>(shop: &S) -> Sequence<FromFirst> {
     let idem = Idempotency::new(shop.store());
     idem.sequence("orders", "customer-7").first(1)
 }
 
-async fn place<S: Shop<Database: SqlDatabase>>(
+pub(super) async fn place<S: Shop<Database: SqlDatabase>>(
     shop: &S,
     stream: &Sequence<FromFirst>,
     number: u64,
@@ -47,7 +43,7 @@ async fn place<S: Shop<Database: SqlDatabase>>(
     .await
 }
 
-fn plain(placed: Placed) -> Decided {
+pub(super) fn plain(placed: Placed) -> Decided {
     placed
         .map(|decision| match decision {
             Decision::Applied(item) => Decision::Applied(item.unsigned_abs() * 10),
@@ -199,111 +195,6 @@ async fn smaller_numbers_are_answered_while_a_transaction_is_open<
     assert_decided(replayed, Decision::Replayed(20));
     gate.open();
     assert_applied(plain(task.await.expect("no panic")), 3);
-}
-
-/// Runs a number in a transaction of the test's, and writes a row beside it.
-async fn stage<S: Shop>(
-    shop: &S,
-    call: Sequence<FromFirst>,
-    number: u64,
-) -> (
-    Staged<i64, PlaceError>,
-    sqlx::Transaction<'static, S::Database>,
-) {
-    let item = i64::try_from(number).expect("a small one");
-    let mut tx = shop.begin().await.expect("a transaction");
-    shop.order(&mut tx, item + 100)
-        .await
-        .expect("a row beside it");
-    let call = call.number(number).arguments(&item);
-    let staged = call.run_in(&mut *tx, async |tx| {
-        shop.order(tx, item).await?;
-        Ok(item)
-    });
-    (staged.await, tx)
-}
-
-async fn a_staged_number_is_applied_by_its_commit<S: Shop<Database: SqlDatabase>>(shop: S) {
-    let (staged, tx) = stage(&shop, stream(&shop), 1).await;
-    assert!(matches!(staged.decision(), Ok(Decision::Applied(1))));
-    tx.rollback().await.expect("it rolls back");
-    assert_eq!(shop.orders().await, [0_i64; 0]);
-
-    for number in 1..=2 {
-        let (staged, tx) = stage(&shop, stream(&shop), number).await;
-        assert_applied(plain(staged.commit(tx).await), number);
-    }
-    let (staged, tx) = stage(&shop, stream(&shop), 2).await;
-    assert_decided(plain(staged.commit(tx).await), Decision::Replayed(20));
-    assert_eq!(shop.orders().await, [1, 2, 101, 102, 102]);
-}
-
-async fn a_staged_number_behind_a_gap_rolls_back<S: Shop<Database: SqlDatabase>>(shop: S) {
-    for (expected, got) in [(1, 2), (2, 3)] {
-        let (staged, tx) = stage(&shop, stream(&shop), got).await;
-        let gap = Decision::Gap { expected, got };
-        assert_decided(plain(staged.commit(tx).await), gap);
-        let (staged, tx) = stage(&shop, stream(&shop), expected).await;
-        assert_applied(plain(staged.commit(tx).await), expected);
-    }
-    let (staged, tx) = stage(&shop, stream(&shop), 1).await;
-    assert_decided(plain(staged.commit(tx).await), Decision::Past { last: 2 });
-    assert_eq!(shop.orders().await, [1, 2, 101, 101, 102]);
-}
-
-async fn a_staged_number_whose_statement_failed_is_not_applied<S: Shop<Database: SqlDatabase>>(
-    shop: S,
-) {
-    let (staged, mut tx) = stage(&shop, stream(&shop), 1).await;
-    let failed = S::run(&mut tx, "SELECT nonsense FROM nowhere".to_owned()).await;
-    assert!(failed.is_err());
-    let stands = match staged.commit(tx).await {
-        Ok(decision) => {
-            assert_eq!(decision, Decision::Applied(1));
-            true
-        }
-        Err(PlaceError::Idempotency(error)) => {
-            assert!(matches!(error, Error::TransactionEnded { .. }), "{error:?}");
-            false
-        }
-        Err(error) => panic!("{error:?}"),
-    };
-    assert_eq!(shop.orders().await.is_empty(), !stands);
-    let last = stream(&shop)
-        .position()
-        .await
-        .expect("the store answers")
-        .last;
-    assert_eq!(last.is_some(), stands);
-}
-
-async fn settings_without_a_meaning_in_a_transaction_are_refused<S: Shop<Database: SqlDatabase>>(
-    shop: S,
-) {
-    let refused = |placed: Placed| {
-        let error = placed.expect_err("it has no meaning");
-        let PlaceError::Idempotency(error) = error else {
-            panic!("{error:?}")
-        };
-        assert!(matches!(error, Error::InvalidPolicy(_)), "{error:?}");
-    };
-    let (lease, on_crash) = (
-        stream(&shop).lease("10s"),
-        stream(&shop).on_crash(idempotent_runtime::OnCrash::Uncertain),
-    );
-    let (in_flight, waits) = (
-        stream(&shop).in_flight(InFlight::Reject),
-        stream(&shop).wait_for_gap("1s"),
-    );
-    for sequence in [&lease, &on_crash] {
-        refused(place(&shop, sequence, 1).await);
-    }
-    for sequence in [lease, on_crash, in_flight, waits] {
-        let (staged, tx) = stage(&shop, sequence, 1).await;
-        refused(staged.commit(tx).await);
-    }
-    assert_eq!(shop.orders().await, [0_i64; 0]);
-    assert_applied(plain(place(&shop, &stream(&shop), 1).await), 1);
 }
 
 async fn a_number_that_vanished_outside_is_taken_over_inside<S: Shop<Database: SqlDatabase>>(

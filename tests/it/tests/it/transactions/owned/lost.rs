@@ -8,6 +8,7 @@ use std::{
 
 use idempotent_runtime::{
     Error, Idempotency,
+    sequence::{Decision, FromFirst, Sequence},
     testing::{Disconnect, Proxy},
     transaction::{SqlDatabase, Transact, transaction},
 };
@@ -43,6 +44,7 @@ on_both_servers![
     g10_a_record_that_has_expired_still_tells,
     g10_a_record_that_may_be_gone_tells_nothing,
     g10_an_outcome_that_a_savepoint_took_back_tells_nothing,
+    g10_a_number_that_was_passed_keeps_a_transaction_around_from_running_again,
     g08_a_commit_that_is_always_lost_is_tried_no_more_often_than_said,
 ];
 
@@ -83,6 +85,16 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Away<S> {
 
     /// Loses the answer to the next commit, and keeps the server out of reach for so long.
     async fn lose<T>(&self, away: Duration, call: impl AsyncFnOnce(&dyn Fn()) -> T) -> T {
+        self.lose_after(self.commit, away, call).await
+    }
+
+    /// The same where so many messages come before the commit.
+    async fn lose_after<T>(
+        &self,
+        messages: u64,
+        away: Duration,
+        call: impl AsyncFnOnce(&dyn Fn()) -> T,
+    ) -> T {
         let nowhere = TcpListener::bind("127.0.0.1:0").expect("a port");
         let nowhere = nowhere.local_addr().expect("an address");
         let pool = self.shop.pool();
@@ -94,7 +106,7 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Away<S> {
         let first = AtomicU32::new(0);
         let lose = || {
             if first.fetch_add(1, Ordering::SeqCst) == 0 {
-                self.cut(Disconnect::BeforeAnswer);
+                self.proxy.cut_after(messages, Disconnect::BeforeAnswer);
                 self.proxy.move_to(nowhere);
             }
         };
@@ -220,6 +232,86 @@ async fn g10_an_outcome_that_a_savepoint_took_back_tells_nothing<
     .await;
     assert_eq!(ours(placed), Ok(3));
     assert_eq!(away.orders().await, [2, 3]);
+}
+
+fn stream(idem: &Idempotency) -> Sequence<FromFirst> {
+    idem.sequence("orders", "customer-7").first(1)
+}
+
+/// Applies number 2 as soon as number 1 is committed.
+async fn pass(idem: &Idempotency) {
+    loop {
+        let position = stream(idem).position().await.expect("the store answers");
+        if position.last == Some(1) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let next = stream(idem).number(2).run(async |_| Ok::<_, Error>(8));
+    assert_eq!(next.await, Ok(Decision::Applied(8)));
+}
+
+/// Its record takes as many messages on Postgres as that of a call without a number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_a_number_that_its_stream_has_passed_tells_nothing() {
+    let away = Away::<PostgresShop>::new().await;
+    let (idem, shop) = (Idempotency::new(away.shop.store()), &away.shop);
+    let runs = AtomicU32::new(0);
+    let placed = away.lose(Duration::from_secs(1), async |lose| {
+        let call = stream(&idem).number(1).transact(shop.pool(), async |tx| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            shop.order(tx, 7).await?;
+            lose();
+            Ok(7)
+        });
+        let (placed, ()) = tokio::join!(call, pass(&idem));
+        placed
+    });
+    let placed: Result<Decision<i64>, PlaceError> = placed.await;
+    let Err(PlaceError::Idempotency(unknown)) = placed else {
+        panic!("{placed:?}")
+    };
+    assert!(
+        matches!(unknown, Error::CommitUnknown { .. }),
+        "{unknown:?}"
+    );
+    assert!(unknown.is_retryable());
+    let again = stream(&idem).number(1).run(async |_| Ok::<i64, Error>(0));
+    assert_eq!(again.await, Ok(Decision::Past { last: 2 }));
+    assert_eq!((runs.into_inner(), away.orders().await), (1, vec![7]));
+}
+
+async fn g10_a_number_that_was_passed_keeps_a_transaction_around_from_running_again<
+    S: Remote + Shop<Database: SqlDatabase>,
+>(
+    away: Away<S>,
+) {
+    let (idem, shop) = (Idempotency::new(away.shop.store()), &away.shop);
+    let runs = AtomicU32::new(0);
+    let placed = away.lose_after(BARE_COMMIT, Duration::from_secs(1), async |lose| {
+        let around = transaction(shop.pool(), async |tx| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            shop.order(tx, 77).await?;
+            let call = stream(&idem).number(1);
+            let staged = call.run_in(tx, async |tx| {
+                shop.order(tx, 7).await?;
+                Ok::<i64, PlaceError>(7)
+            });
+            assert!(matches!(staged.await.decision(), Ok(Decision::Applied(7))));
+            lose();
+            Ok(77)
+        });
+        let (placed, ()) = tokio::join!(around, pass(&idem));
+        placed
+    });
+    let placed: Placed = placed.await;
+    let unknown = ours(placed).expect_err("nobody knows");
+    assert!(
+        matches!(unknown, Error::CommitUnknown { .. }),
+        "{unknown:?}"
+    );
+    assert_eq!((runs.into_inner(), away.orders().await), (1, vec![7, 77]));
 }
 
 async fn g08_a_commit_that_is_always_lost_is_tried_no_more_often_than_said<
