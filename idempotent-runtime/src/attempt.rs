@@ -83,6 +83,9 @@ struct Inner {
     /// leaves behind in a task may leave another one, and the last would keep, and drop, all of
     /// them.
     around: Vec<Weak<Inner>>,
+    /// How many equal messages it has sent, by what they have in common.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    sent: std::sync::Mutex<std::collections::HashMap<[u8; 32], u32>>,
     over: AtomicBool,
     stage: AtomicU8,
     lost: AtomicBool,
@@ -129,6 +132,8 @@ impl Attempt {
             around: CURRENT
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            sent: std::sync::Mutex::default(),
             over: AtomicBool::new(false),
             stage: AtomicU8::new(stage as u8),
             lost: AtomicBool::new(false),
@@ -143,6 +148,22 @@ impl Attempt {
             inner.passes = passes;
         }
         self
+    }
+
+    /// Counts a message that it sends: how many equal ones it has sent before.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn count(&self, message: [u8; 32]) -> u32 {
+        let sent = self.0.sent.lock();
+        let mut sent = sent.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let count = sent.entry(message).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// Names what it hands downstream.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn child_of(&self) -> &RecordId {
+        &self.0.child_of
     }
 
     /// Notes that its transaction keeps other connections of this handle's store from writing.

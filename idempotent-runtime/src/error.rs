@@ -234,6 +234,28 @@ pub enum Error {
         got: u64,
     },
 
+    /// The message cannot be sent. Nothing was written.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[error("a message of the topic `{topic}` cannot be sent: {reason}")]
+    #[non_exhaustive]
+    InvalidMessage {
+        /// The topic.
+        topic: Arc<str>,
+        /// Why.
+        reason: crate::outbox::MessageError,
+    },
+
+    /// Another message with this id waits to be sent: its topic, key or payload is another one.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[error(
+        "another message with the id `{id}` waits to be sent, give each message an id of its own"
+    )]
+    #[non_exhaustive]
+    MessageChanged {
+        /// The id.
+        id: Arc<str>,
+    },
+
     /// The call was made from inside its own body, with the same key: in the same task, or in one
     /// where
     /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt, before the call around it was through.

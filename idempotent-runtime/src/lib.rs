@@ -121,6 +121,9 @@ pub mod key;
 pub mod lease;
 mod observe;
 mod operation;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[doc(hidden)]
+pub mod outbox;
 mod outcome;
 pub mod policy;
 pub mod record;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use sqlx::Pool;
 
-pub(crate) use self::run::transact;
 pub use self::{around::transaction, database::SqlDatabase};
+pub(crate) use self::{database::sealed::Dialect, run::transact};
 
 /// How long a database may be silent where nobody says how long a duplicate waits.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);

@@ -32,6 +32,10 @@ impl From<&Error> for Problem {
             Error::Store(_) => Self::new(Kind::StoreUnavailable),
             Error::TransactionEnded { .. } | Error::Commit { .. } => Self::new(Kind::HandlerFailed),
             Error::CommitUnknown { .. } => Self::new(Kind::OutcomeUnknown),
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            Error::InvalidMessage { .. } | Error::MessageChanged { .. } => {
+                Self::new(Kind::HandlerFailed)
+            }
             Error::Recursive { .. }
             | Error::DuplicateOperation { .. }
             | Error::InvalidArguments { .. }

@@ -49,6 +49,7 @@ mod values;
 
 mod conformance;
 mod consumers;
+mod outbox;
 #[cfg(unix)]
 mod processes;
 mod sequences;

@@ -1,0 +1,84 @@
+//! The databases of an outbox: how each says what all of them do.
+
+use crate::transaction::SqlDatabase;
+
+/// A database of sqlx in which an outbox can stand.
+pub trait OutboxDatabase: SqlDatabase + sealed::Dialect {}
+
+pub(crate) mod sealed {
+    use std::future::Future;
+
+    use super::super::{send::Writing, tables::Tables};
+    use crate::{
+        store::{StoreError, sql::Row},
+        transaction::SqlDatabase,
+    };
+
+    pub trait Dialect: SqlDatabase<Row: Row> {
+        /// Runs one text, whose values are written out in it. So a connection of the application's
+        /// keeps no prepared statement of ours, and a proxy may pool transactions.
+        fn query(
+            connection: &mut Self::Connection,
+            text: String,
+            doing: &'static str,
+        ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
+
+        /// Makes the tables, by one process at a time.
+        fn migrate(
+            connection: &mut Self::Connection,
+            tables: &Tables,
+            doing: &'static str,
+        ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+        /// The statements that make the tables.
+        fn ddl(tables: &Tables) -> String;
+
+        /// Bytes, written out.
+        fn bytes(bytes: &[u8]) -> String;
+
+        /// The text that writes a message; its last statement gives a row where it was written.
+        fn write(tables: &Tables, message: &Writing) -> String;
+
+        /// Whether this error says that a message of this id is there.
+        fn is_there(error: &StoreError) -> bool;
+    }
+}
+
+macro_rules! databases {
+    ($($feature:literal $database:ident $module:ident,)*) => { $(
+        #[cfg(feature = $feature)]
+        mod $module;
+
+        #[cfg(feature = $feature)]
+        impl OutboxDatabase for sqlx::$database {}
+    )* };
+}
+
+databases! {
+    "mysql" MySql mysql,
+    "postgres" Postgres postgres,
+    "sqlite" Sqlite sqlite,
+}
+
+/// Runs one text on a connection of this driver.
+macro_rules! query {
+    ($database:ident) => {
+        async fn query(
+            connection: &mut <sqlx::$database as sqlx::Database>::Connection,
+            text: String,
+            doing: &'static str,
+        ) -> Result<Vec<<sqlx::$database as sqlx::Database>::Row>, StoreError> {
+            let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+            let rows = sqlx::Executor::fetch_all(connection, query).await;
+            rows.map_err(|error| {
+                <sqlx::$database as crate::transaction::Dialect>::store_error(error, doing)
+            })
+        }
+    };
+}
+use query;
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    crate::framing::Hex(bytes).to_string()
+}

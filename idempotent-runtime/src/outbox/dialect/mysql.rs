@@ -1,0 +1,87 @@
+//! MariaDB and MySQL.
+
+use std::error::Error as _;
+
+use sqlx::mysql::{MySql, MySqlConnection};
+
+use super::{hex, query, sealed::Dialect};
+use crate::{
+    outbox::{
+        send::Writing,
+        tables::{Column, Tables},
+    },
+    store::StoreError,
+};
+
+const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
+
+impl Dialect for MySql {
+    query!(MySql);
+
+    /// Each statement commits by itself here, and changes nothing when it is repeated.
+    async fn migrate(
+        connection: &mut MySqlConnection,
+        tables: &Tables,
+        doing: &'static str,
+    ) -> Result<(), StoreError> {
+        Self::query(connection, Self::ddl(tables), doing).await.map(drop)
+    }
+
+    fn ddl(tables: &Tables) -> String {
+        tables.ddl(
+            |column| match column {
+                Column::Short => "VARBINARY(256)",
+                Column::Long => "LONGBLOB",
+                Column::Number => "BIGINT",
+            },
+            (" ENGINE = InnoDB", true),
+            "ON DUPLICATE KEY UPDATE version = version",
+        )
+    }
+
+    fn bytes(bytes: &[u8]) -> String {
+        match bytes {
+            [] => "''".to_owned(),
+            bytes => format!("x'{}'", hex(bytes)),
+        }
+    }
+
+    /// Both statements go in one message. `INSERT IGNORE` would swallow other errors than that of
+    /// an id which is there.
+    fn write(tables: &Tables, message: &Writing) -> String {
+        let Tables {
+            messages, counters, ..
+        } = tables;
+        let Writing { columns, values, key, .. } = message;
+        let (count, number, from) = match message.is_numbered {
+            false => (String::new(), NOW.to_owned(), String::new()),
+            true => (
+                format!(
+                    "INSERT INTO {counters} (message_key, number)
+                     SELECT {key}, greatest({NOW}, 1 + coalesce(max(number), 0)) FROM {counters} AS floor WHERE message_key = ''
+                     ON DUPLICATE KEY UPDATE number = greatest({counters}.number + 1, {NOW});\n"
+                ),
+                "number".to_owned(),
+                format!("FROM {counters} WHERE message_key = {key}"),
+            ),
+        };
+        format!(
+            "{count}INSERT INTO {messages} ({columns}, number, created)
+             SELECT {values}, {number}, {NOW} {from};
+             SELECT 1"
+        )
+    }
+
+    fn is_there(error: &StoreError) -> bool {
+        let mut cause = error.source();
+        while let Some(one) = cause {
+            let driver = one.downcast_ref::<sqlx::Error>().and_then(sqlx::Error::as_database_error);
+            let said = driver.and_then(|error| error.try_downcast_ref());
+            if said.is_some_and(|said: &sqlx::mysql::MySqlDatabaseError| said.number() == 1062) {
+                return true;
+            }
+            cause = one.source();
+        }
+        false
+    }
+}

@@ -1,0 +1,75 @@
+//! SQLite.
+
+use sqlx::sqlite::{Sqlite, SqliteConnection};
+
+use super::{hex, query, sealed::Dialect};
+use crate::{
+    outbox::{
+        send::Writing,
+        tables::{Column, Tables},
+    },
+    store::StoreError,
+};
+
+const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+
+impl Dialect for Sqlite {
+    query!(Sqlite);
+
+    async fn migrate(
+        connection: &mut SqliteConnection,
+        tables: &Tables,
+        doing: &'static str,
+    ) -> Result<(), StoreError> {
+        let text = format!("BEGIN IMMEDIATE;\n{}COMMIT;", Self::ddl(tables));
+        let migrated = Self::query(connection, text, doing).await;
+        if migrated.is_err() {
+            let _nothing_is_left_open = Self::query(connection, "ROLLBACK".to_owned(), doing).await;
+        }
+        migrated.map(drop)
+    }
+
+    fn ddl(tables: &Tables) -> String {
+        tables.ddl(
+            |column| match column {
+                Column::Short | Column::Long => "BLOB",
+                Column::Number => "INTEGER",
+            },
+            (" STRICT", false),
+            "ON CONFLICT DO NOTHING",
+        )
+    }
+
+    fn bytes(bytes: &[u8]) -> String {
+        format!("x'{}'", hex(bytes))
+    }
+
+    /// One writer at a time has the database until its commit, so that two statements are as good
+    /// as one.
+    fn write(tables: &Tables, message: &Writing) -> String {
+        let Tables {
+            messages, counters, ..
+        } = tables;
+        let Writing { columns, values, key, .. } = message;
+        let (count, number) = match message.is_numbered {
+            false => (String::new(), NOW.to_owned()),
+            true => (
+                format!(
+                    "INSERT INTO {counters} (message_key, number)
+                     SELECT {key}, max({NOW}, 1 + coalesce((SELECT number FROM {counters} WHERE message_key = x''), 0)) WHERE true
+                     ON CONFLICT (message_key) DO UPDATE SET number = max(number + 1, {NOW});\n"
+                ),
+                format!("(SELECT number FROM {counters} WHERE message_key = {key})"),
+            ),
+        };
+        format!(
+            "{count}INSERT INTO {messages} ({columns}, number, created)
+             SELECT {values}, {number}, {NOW} WHERE true
+             ON CONFLICT (id) DO NOTHING RETURNING 1"
+        )
+    }
+
+    fn is_there(_: &StoreError) -> bool {
+        false
+    }
+}

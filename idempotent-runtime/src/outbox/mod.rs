@@ -1,0 +1,141 @@
+//! Messages that are committed with the rows of a transaction, to be sent afterwards.
+
+mod dialect;
+mod message;
+mod send;
+mod tables;
+
+use std::sync::Arc;
+
+use sqlx::Pool;
+
+use self::tables::Tables;
+pub use self::{
+    dialect::OutboxDatabase,
+    message::{Message, MessageError},
+};
+use crate::{
+    error::Error,
+    store::{
+        StoreError,
+        sql::{TablePrefix, chosen},
+    },
+};
+
+/// How many bytes the payload and the headers of a message may have together, unless more is said.
+const MAX_PAYLOAD: usize = 256 * 1024;
+
+/// An outbox: tables beside those of the application, in the same database. Clones are the same
+/// outbox.
+///
+/// A message is written in the transaction of the rows that it tells of. So it is there when they
+/// are committed, and is not when they are rolled back.
+#[derive(Debug)]
+pub struct Outbox<DB: OutboxDatabase> {
+    pool: Pool<DB>,
+    tables: Arc<Tables>,
+    max_payload: usize,
+}
+
+impl<DB: OutboxDatabase> Clone for Outbox<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            tables: Arc::clone(&self.tables),
+            max_payload: self.max_payload,
+        }
+    }
+}
+
+macro_rules! constructors {
+    ($($feature:literal $name:ident $database:ident $says:literal,)*) => { $(
+        #[cfg(feature = $feature)]
+        #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
+        impl Outbox<sqlx::$database> {
+            #[doc = $says]
+            #[must_use]
+            pub fn $name(pool: Pool<sqlx::$database>) -> Self {
+                Self::new(&pool)
+            }
+        }
+    )* };
+}
+
+constructors! {
+    "mysql" mysql MySql "Takes a pool on a database of MariaDB or MySQL.",
+    "postgres" postgres Postgres "Takes a pool on a database of Postgres.",
+    "sqlite" sqlite Sqlite "Takes a pool on a file of SQLite.",
+}
+
+impl<DB: OutboxDatabase> Outbox<DB> {
+    /// Takes a pool on the database in which the application writes its rows.
+    #[must_use]
+    pub fn new(pool: &Pool<DB>) -> Self {
+        Self {
+            pool: pool.clone(),
+            tables: Arc::new(Tables::new(&TablePrefix::default())),
+            max_payload: MAX_PAYLOAD,
+        }
+    }
+
+    /// Sets the beginning of the names of the tables, which names the outbox: `idempotent_` unless
+    /// it is set.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] where the prefix cannot begin a table's name.
+    pub fn prefix(self, prefix: &str) -> Result<Self, Error> {
+        let prefix = chosen(prefix, "naming an outbox")?;
+        let tables = Arc::new(Tables::new(&prefix));
+        Ok(Self { tables, ..self })
+    }
+
+    /// Sets how many bytes the payload and the headers of a message may have together: 256 KiB
+    /// unless it is set. A longer one is refused when it is sent.
+    #[must_use]
+    pub fn max_payload(self, max_payload: usize) -> Self {
+        Self {
+            max_payload,
+            ..self
+        }
+    }
+
+    /// Makes the tables, or brings them to what this build needs. It is safe at every start, and by
+    /// several processes at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] where the database fails, or a newer release has made the tables.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        const DOING: &str = "migrating an outbox";
+        let mut connection = self.acquire(DOING).await?;
+        DB::migrate(&mut connection, &self.tables, DOING).await?;
+        Ok(self.tables.check::<DB>(&mut connection, DOING).await?)
+    }
+
+    /// Tells whether this build can use the tables.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`], of the kind [`Schema`](crate::StoreErrorKind::Schema) where it cannot.
+    pub async fn check_schema(&self) -> Result<(), Error> {
+        const DOING: &str = "checking an outbox";
+        let mut connection = self.acquire(DOING).await?;
+        Ok(self.tables.check::<DB>(&mut connection, DOING).await?)
+    }
+
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
+    /// their own migrations.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        DB::ddl(&self.tables)
+    }
+
+    async fn acquire(
+        &self,
+        doing: &'static str,
+    ) -> Result<sqlx::pool::PoolConnection<DB>, StoreError> {
+        let acquired = self.pool.acquire().await;
+        acquired.map_err(|error| DB::store_error(error, doing))
+    }
+}

@@ -1,0 +1,165 @@
+//! Writes messages in a transaction of the application's.
+
+use super::{Message, Outbox, dialect::OutboxDatabase};
+use crate::{
+    attempt::{Attempt, try_current},
+    error::Error,
+    store::{StoreError, StoreErrorKind, check_open, sql::Row as _},
+};
+
+/// What the text that writes a message is made of.
+#[derive(Debug)]
+pub struct Writing {
+    pub(super) columns: &'static str,
+    pub(super) values: String,
+    /// The key, or the lane, written out.
+    pub(super) key: String,
+    /// Whether its key counts its messages.
+    pub(super) is_numbered: bool,
+}
+
+/// Among how many lanes messages without a key are spread.
+const LANES: u8 = 64;
+
+/// A key and a lane differ in their first byte, and neither is empty.
+const OF_A_KEY: u8 = b'k';
+const OF_A_LANE: u8 = b'l';
+
+const DOING: &str = "sending a message";
+
+impl<DB: OutboxDatabase> Outbox<DB> {
+    /// Writes a message in the transaction that is open on this connection, `&mut transaction`, and
+    /// tells its id. It is sent once the transaction has committed.
+    ///
+    /// A key stays locked until the commit: send late, after the rows that the message is about.
+    /// Several messages are sent by [`send_all`](Self::send_all), in one order of keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidMessage`] where the message cannot be sent, and [`Error::InvalidPolicy`]
+    /// where no transaction is open: the transaction goes on. [`Error::MessageChanged`] where
+    /// another message has its id. [`Error::Store`] where the database fails, such as by a
+    /// deadlock, which is transient: run the whole transaction again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any time, it has written nothing that stands so long as the transaction is not
+    /// committed.
+    pub async fn send(
+        &self,
+        connection: &mut DB::Connection,
+        message: Message,
+    ) -> Result<String, Error> {
+        message.check(self.max_payload)?;
+        check_open(connection).await?;
+        self.write(connection, &message).await
+    }
+
+    /// Sends several messages, in the order of their keys, so that two transactions that send to the
+    /// same keys do not wait for each other. It tells their ids in the order of the messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send). Where one of the messages cannot be sent, none is written.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_all(
+        &self,
+        connection: &mut DB::Connection,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Vec<String>, Error> {
+        let messages: Vec<_> = messages.into_iter().collect();
+        for message in &messages {
+            message.check(self.max_payload)?;
+        }
+        check_open(connection).await?;
+        let mut places: Vec<usize> = (0..messages.len()).collect();
+        places.sort_by_key(|place| messages[*place].key.as_deref());
+        let mut ids = vec![String::new(); messages.len()];
+        for place in places {
+            ids[place] = self.write(connection, &messages[place]).await?;
+        }
+        Ok(ids)
+    }
+
+    async fn write(
+        &self,
+        connection: &mut DB::Connection,
+        message: &Message,
+    ) -> Result<String, Error> {
+        let id = message.identity(try_current().as_ref().map(|attempt| sent(attempt, message)));
+        let key = key_of(message, &id);
+        let writing = writing::<DB>(message, &id, &key);
+        let written = DB::query(connection, DB::write(&self.tables, &writing), DOING).await;
+        let is_new = match written {
+            Ok(rows) => !rows.is_empty(),
+            Err(error) if DB::is_there(&error) => false,
+            Err(error) => return Err(error.into()),
+        };
+        match is_new || self.is_same(connection, message, &id, &key).await? {
+            true => Ok(id),
+            false => Err(Error::MessageChanged { id: id.into() }),
+        }
+    }
+
+    /// Whether the message that is there under this id is the same. One that has been sent and
+    /// deleted meanwhile tells nothing.
+    async fn is_same(
+        &self,
+        connection: &mut DB::Connection,
+        message: &Message,
+        id: &str,
+        key: &[u8],
+    ) -> Result<bool, Error> {
+        let messages = &self.tables.messages;
+        let (id, key) = (DB::bytes(id.as_bytes()), DB::bytes(key));
+        let (topic, payload) = (
+            DB::bytes(message.topic.as_bytes()),
+            DB::bytes(&message.payload),
+        );
+        let look = format!(
+            "SELECT count(*) FROM {messages}
+             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND payload = {payload})"
+        );
+        let rows = DB::query(connection, look, DOING).await?;
+        let others = rows.first().map_or(Ok(None), |row| row.number(0));
+        let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
+        Ok(others.map_err(damaged)? == Some(0))
+    }
+}
+
+/// Names the call whose body sends the message, and counts its equal messages.
+fn sent(attempt: &Attempt, message: &Message) -> (crate::identity::RecordId, u32) {
+    (*attempt.child_of(), attempt.count(message.digest()))
+}
+
+fn key_of(message: &Message, id: &str) -> Vec<u8> {
+    match &message.key {
+        Some(key) => [&[OF_A_KEY], key.as_bytes()].concat(),
+        None => {
+            let sum = id
+                .bytes()
+                .fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+            vec![OF_A_LANE, sum % LANES]
+        }
+    }
+}
+
+fn writing<DB: OutboxDatabase>(message: &Message, id: &str, key: &[u8]) -> Writing {
+    let key = DB::bytes(key);
+    let values = [
+        DB::bytes(id.as_bytes()),
+        key.clone(),
+        DB::bytes(message.topic.as_bytes()),
+        DB::bytes(&message.framed_headers()),
+        DB::bytes(&message.payload),
+    ];
+    Writing {
+        columns: "id, message_key, topic, headers, payload",
+        values: values.join(", "),
+        key,
+        is_numbered: message.key.is_some(),
+    }
+}
