@@ -33,6 +33,15 @@ pub(crate) mod sealed {
         /// The statements that make the tables.
         fn ddl(tables: &Tables) -> String;
 
+        /// The time in microseconds, by the database.
+        const NOW: &'static str;
+
+        /// A number of 64 bits, written out.
+        fn number(number: i64) -> String;
+
+        /// The text that claims these keys, where nobody else does, for so many microseconds.
+        fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String;
+
         /// Bytes, written out.
         fn bytes(bytes: &[u8]) -> String;
 

@@ -2,6 +2,7 @@
 
 mod dialect;
 mod message;
+mod relay;
 mod send;
 mod tables;
 
@@ -13,6 +14,7 @@ use self::tables::Tables;
 pub use self::{
     dialect::OutboxDatabase,
     message::{Message, MessageError},
+    relay::{Envelope, PublishError, Publisher, Relay, RelayBuilder},
 };
 use crate::{
     error::Error,

@@ -22,7 +22,7 @@ pub struct Writing {
 const LANES: u8 = 64;
 
 /// A key and a lane differ in their first byte, and neither is empty.
-const OF_A_KEY: u8 = b'k';
+pub(super) const OF_A_KEY: u8 = b'k';
 const OF_A_LANE: u8 = b'l';
 
 const DOING: &str = "sending a message";

@@ -15,6 +15,7 @@ pub struct Tables {
     pub(super) schema: String,
     pub(super) messages: String,
     pub(super) counters: String,
+    pub(super) claims: String,
     prefix: String,
 }
 
@@ -39,6 +40,7 @@ impl Tables {
             schema: table("schema"),
             messages: table("messages"),
             counters: table("counters"),
+            claims: table("claims"),
             prefix: prefix.to_string(),
         }
     }
@@ -57,6 +59,7 @@ impl Tables {
             schema,
             messages,
             counters,
+            claims,
             prefix,
         } = self;
         let index = format!("{prefix}outbox_order");
@@ -90,6 +93,15 @@ CREATE TABLE IF NOT EXISTS {messages} (
 {apart}CREATE TABLE IF NOT EXISTS {counters} (
     message_key {short} NOT NULL PRIMARY KEY,
     number {number} NOT NULL
+){options};
+CREATE TABLE IF NOT EXISTS {claims} (
+    message_key {short} NOT NULL PRIMARY KEY,
+    token {number} NOT NULL,
+    lease_end {number} NOT NULL,
+    attempts {number} NOT NULL,
+    next_attempt {number} NOT NULL,
+    blocked_since {number} NOT NULL,
+    reason {long}
 ){options};
 INSERT INTO {schema} (version, usable_from) VALUES ({VERSION}, 1) {unless_there};
 "

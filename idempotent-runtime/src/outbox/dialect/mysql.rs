@@ -39,6 +39,30 @@ impl Dialect for MySql {
         )
     }
 
+    const NOW: &'static str = NOW;
+
+    fn number(number: i64) -> String {
+        format!("CAST({number} AS SIGNED)")
+    }
+
+    /// What is set first decides about what is set next.
+    fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
+        let claims = &tables.claims;
+        let row = |key: &Vec<u8>| {
+            let key = Self::bytes(key);
+            format!("({key}, {token}, {NOW} + {lease}, 0, 0, 0)")
+        };
+        let rows: Vec<_> = keys.iter().map(row).collect();
+        format!(
+            "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES {}
+             ON DUPLICATE KEY UPDATE
+                 token = CASE WHEN lease_end <= {NOW} AND next_attempt <= {NOW} AND blocked_since = 0 THEN {token} ELSE token END,
+                 lease_end = CASE WHEN token = {token} THEN {NOW} + {lease} ELSE lease_end END",
+            rows.join(", ")
+        )
+    }
+
     fn bytes(bytes: &[u8]) -> String {
         match bytes {
             [] => "''".to_owned(),

@@ -41,6 +41,28 @@ impl Dialect for Postgres {
         )
     }
 
+    const NOW: &'static str = NOW;
+
+    fn number(number: i64) -> String {
+        format!("{number}::bigint")
+    }
+
+    fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
+        let claims = &tables.claims;
+        let row = |key: &Vec<u8>| {
+            let key = Self::bytes(key);
+            format!("({key}, {token}, {NOW} + {lease}, 0, 0, 0)")
+        };
+        let rows: Vec<_> = keys.iter().map(row).collect();
+        format!(
+            "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES {}
+             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
+             WHERE {claims}.lease_end <= {NOW} AND {claims}.next_attempt <= {NOW} AND {claims}.blocked_since = 0",
+            rows.join(", ")
+        )
+    }
+
     fn bytes(bytes: &[u8]) -> String {
         format!("'\\x{}'::bytea", hex(bytes))
     }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod ids;
+mod relays;
 mod sends;
 
 use idempotent_runtime::outbox::{Message, Outbox, OutboxDatabase};

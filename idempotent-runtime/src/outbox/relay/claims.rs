@@ -1,0 +1,198 @@
+//! The claims of a relay on keys, and the messages that come first in them.
+
+use std::time::Duration;
+
+use super::{Envelope, envelope::COLUMNS};
+use crate::{
+    outbox::{dialect::OutboxDatabase, tables::Tables},
+    record::micros,
+    store::{StoreError, StoreErrorKind, sql::Row as _},
+};
+
+/// How many messages a batch has at most, and so how many keys are claimed at once.
+pub(super) const MOST: usize = 1_000;
+/// How many bytes of payloads a batch begins at most.
+const BYTES: usize = 16 * 1024 * 1024;
+
+const DOING: &str = "relaying messages";
+
+/// A connection, and the name under which its relay claims.
+pub(super) struct Claims<'a, DB: OutboxDatabase> {
+    pub(super) connection: &'a mut DB::Connection,
+    pub(super) tables: &'a Tables,
+    pub(super) token: i64,
+    pub(super) lease: Duration,
+}
+
+/// A change of the claims on keys whose first message was not published.
+pub(super) struct Pause {
+    pub(super) places: Vec<Vec<u8>>,
+    /// The attempts of the message so far; `None` where it costs none.
+    pub(super) attempts: Option<u32>,
+    pub(super) after: Duration,
+    /// Why the key is parked, where it is.
+    pub(super) parked: Option<String>,
+}
+
+/// What came of a walk over the keys.
+pub(super) struct Walk {
+    /// Where it ended; nothing where there are no more keys.
+    pub(super) ended: Option<Vec<u8>>,
+    /// Whether it has claimed any.
+    pub(super) has_claimed: bool,
+}
+
+impl<DB: OutboxDatabase> Claims<'_, DB> {
+    async fn query(&mut self, text: String) -> Result<Vec<DB::Row>, StoreError> {
+        DB::query(self.connection, text, DOING).await
+    }
+
+    fn list<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> String {
+        let values: Vec<_> = values.into_iter().map(DB::bytes).collect();
+        values.join(", ")
+    }
+
+    /// Walks the index from key to key behind `after`, and claims those that are due.
+    pub(super) async fn claim(&mut self, after: &[u8]) -> Result<Walk, StoreError> {
+        let Tables {
+            messages, claims, ..
+        } = self.tables;
+        let (after, now) = (DB::bytes(after), DB::NOW);
+        let next = |after: &str| {
+            format!(
+                "(SELECT next.message_key FROM {messages} AS next WHERE next.message_key > {after}
+                  ORDER BY next.message_key LIMIT 1)"
+            )
+        };
+        let walk = format!(
+            "WITH RECURSIVE walk (message_key, step) AS (
+                 SELECT {first}, 1
+                 UNION ALL
+                 SELECT {second}, step + 1 FROM walk WHERE walk.message_key IS NOT NULL AND step < {MOST})
+             SELECT walk.message_key,
+                 CASE WHEN claimed.message_key IS NULL
+                     OR (claimed.lease_end <= {now} AND claimed.next_attempt <= {now} AND claimed.blocked_since = 0)
+                     THEN {one} ELSE {zero} END
+             FROM walk LEFT JOIN {claims} AS claimed ON claimed.message_key = walk.message_key
+             WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key",
+            first = next(&after),
+            second = next("walk.message_key"),
+            one = DB::number(1),
+            zero = DB::number(0),
+        );
+        let mut due = Vec::new();
+        let mut last = None;
+        let rows = self.query(walk).await?;
+        for row in &rows {
+            let key = row.bytes(0).map_err(damaged)?.unwrap_or_default();
+            if row.number(1).map_err(damaged)? == Some(1) {
+                due.push(key.clone());
+            }
+            last = Some(key);
+        }
+        if !due.is_empty() {
+            let text = DB::claim(self.tables, &due, self.token, micros(self.lease));
+            self.query(text).await?;
+        }
+        Ok(Walk {
+            ended: last.filter(|_| rows.len() == MOST),
+            has_claimed: !due.is_empty(),
+        })
+    }
+
+    /// The first message of each key that is held.
+    pub(super) async fn first_messages(&mut self) -> Result<Vec<Envelope>, StoreError> {
+        let Tables {
+            messages, claims, ..
+        } = self.tables;
+        let token = self.token;
+        let look = format!(
+            "SELECT {COLUMNS} FROM (
+                 SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
+                     claimed.attempts,
+                     sum(length(message.payload)) OVER (ORDER BY message.message_key, message.id) AS bytes
+                 FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
+                 WHERE claimed.token = {token}
+                   AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier
+                       WHERE earlier.message_key = claimed.message_key)) AS firsts
+             WHERE bytes - length(payload) < {BYTES} ORDER BY message_key, id LIMIT {MOST}"
+        );
+        let rows = self.query(look).await?;
+        let read = rows.iter().map(Envelope::read);
+        read.collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    /// Prolongs the leases.
+    pub(super) async fn renew(&mut self) -> Result<(), StoreError> {
+        let (claims, now, lease) = (&self.tables.claims, DB::NOW, micros(self.lease));
+        let token = self.token;
+        let renew =
+            format!("UPDATE {claims} SET lease_end = {now} + {lease} WHERE token = {token}");
+        self.query(renew).await.map(drop)
+    }
+
+    /// Deletes messages that were confirmed, whoever says so.
+    pub(super) async fn delete(&mut self, confirmed: &[&Envelope]) -> Result<(), StoreError> {
+        if confirmed.is_empty() {
+            return Ok(());
+        }
+        let messages = &self.tables.messages;
+        let ids = Self::list(confirmed.iter().map(|it| it.id.as_bytes()));
+        let mut text = format!("DELETE FROM {messages} WHERE id IN ({ids})");
+        let tried = confirmed.iter().filter(|it| it.attempts > 0);
+        let tried = Self::list(tried.map(|it| &*it.place));
+        if !tried.is_empty() {
+            let (claims, token) = (&self.tables.claims, self.token);
+            text = format!(
+                "UPDATE {claims} SET attempts = 0 WHERE token = {token} AND message_key IN ({tried});\n{text}"
+            );
+        }
+        self.query(text).await.map(drop)
+    }
+
+    /// Gives back keys whose first message was not published.
+    pub(super) async fn pause(&mut self, pause: &Pause) -> Result<(), StoreError> {
+        let (claims, now, token) = (&self.tables.claims, DB::NOW, self.token);
+        let after = micros(pause.after);
+        let places = Self::list(pause.places.iter().map(|place| &**place));
+        let attempts = match pause.attempts {
+            Some(attempts) => format!(", attempts = {attempts}"),
+            None => String::new(),
+        };
+        let parked = match &pause.parked {
+            Some(reason) => {
+                let reason = DB::bytes(reason.as_bytes());
+                format!(", blocked_since = {now}, reason = {reason}")
+            }
+            None => String::new(),
+        };
+        let text = format!(
+            "UPDATE {claims} SET token = 0, lease_end = 0, next_attempt = {now} + {after}{attempts}{parked}
+             WHERE token = {token} AND message_key IN ({places})"
+        );
+        self.query(text).await.map(drop)
+    }
+
+    /// Gives back the keys that have no message left, or all of them.
+    pub(super) async fn give_back(&mut self, all: bool) -> Result<(), StoreError> {
+        let Tables {
+            messages, claims, ..
+        } = self.tables;
+        let token = self.token;
+        let text = match all {
+            true => format!(
+                "DELETE FROM {claims} WHERE token = {token} AND attempts = 0;
+                 UPDATE {claims} SET token = 0, lease_end = 0 WHERE token = {token}"
+            ),
+            false => format!(
+                "DELETE FROM {claims} WHERE token = {token} AND NOT EXISTS
+                     (SELECT 1 FROM {messages} WHERE {messages}.message_key = {claims}.message_key)"
+            ),
+        };
+        self.query(text).await.map(drop)
+    }
+}
+
+fn damaged(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source)
+}

@@ -1,0 +1,73 @@
+//! A message on its way to a publisher.
+
+use bytes::Bytes;
+
+use crate::{error::BoxError, framing::read_framed, outbox::send::OF_A_KEY, store::sql::Row};
+
+/// A message on its way to a publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Envelope {
+    /// Its id, the same in every copy.
+    pub id: String,
+    /// The topic.
+    pub topic: String,
+    /// The key, where it has one.
+    pub key: Option<String>,
+    /// Its number within the key. Numbers grow and have gaps: a receiver that uses them accepts
+    /// gaps.
+    pub number: Option<u64>,
+    /// The headers.
+    pub headers: Vec<(String, String)>,
+    /// The payload.
+    pub payload: Bytes,
+    /// The key or the lane, as it is claimed.
+    pub(super) place: Vec<u8>,
+    /// How often it was rejected.
+    pub(super) attempts: u32,
+}
+
+/// The columns of which an envelope is made.
+pub(super) const COLUMNS: &str = "id, message_key, number, topic, headers, payload, attempts";
+
+impl Envelope {
+    pub(super) fn read(row: &impl Row) -> Result<Self, BoxError> {
+        let bytes = |place| -> Result<Vec<u8>, BoxError> {
+            Ok(row.bytes(place)?.ok_or("a column is NULL")?)
+        };
+        let text = |place| -> Result<String, BoxError> { Ok(String::from_utf8(bytes(place)?)?) };
+        let number =
+            |place| -> Result<i64, BoxError> { Ok(row.number(place)?.ok_or("a column is NULL")?) };
+        let place = bytes(1)?;
+        let key = match place.split_first() {
+            Some((&OF_A_KEY, key)) => Some(String::from_utf8(key.to_vec())?),
+            _ => None,
+        };
+        let counted = match key {
+            Some(_) => Some(u64::try_from(number(2)?)?),
+            None => None,
+        };
+        Ok(Self {
+            id: text(0)?,
+            topic: text(3)?,
+            number: counted,
+            key,
+            headers: headers(&bytes(4)?)?,
+            payload: bytes(5)?.into(),
+            place,
+            attempts: u32::try_from(number(6)?)?,
+        })
+    }
+}
+
+fn headers(mut framed: &[u8]) -> Result<Vec<(String, String)>, BoxError> {
+    let mut headers = Vec::new();
+    while !framed.is_empty() {
+        let mut next = || -> Result<String, BoxError> {
+            let bytes = read_framed(&mut framed).ok_or("a header is cut off")?;
+            Ok(String::from_utf8(bytes.to_vec())?)
+        };
+        headers.push((next()?, next()?));
+    }
+    Ok(headers)
+}
