@@ -1,5 +1,7 @@
 //! The attempt that runs a body, as the body can ask about it.
 
+mod stage;
+
 use std::{
     fmt,
     future::Future,
@@ -13,6 +15,7 @@ use std::{
 
 use tokio::sync::Notify;
 
+pub(crate) use self::stage::Stage;
 use crate::{identity::RecordId, record::FencingToken};
 
 tokio::task_local! {
@@ -90,26 +93,6 @@ struct Inner {
     stage: AtomicU8,
     lost: AtomicBool,
     loss: Notify,
-}
-
-/// How far a body has come, or the reconciliation before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Stage {
-    /// The body runs; nobody is to be asked.
-    Body,
-    /// The reconciling function is to be asked first.
-    Ask,
-    /// It knew: what the body block returns is its answer.
-    Answered,
-    /// It did not know.
-    Unknown,
-    /// It said *run again*.
-    RunAgain,
-    /// The body has said that it happened, and only gives away an outcome that is not kept.
-    Happened,
-    /// Likewise, and it said that nobody knows what happened.
-    InDoubt,
 }
 
 impl Attempt {

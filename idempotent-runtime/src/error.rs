@@ -1,9 +1,12 @@
 //! Why a call got no answer: a variant for each thing that a caller can do about it.
 
-use std::{cell::Cell, error::Error as StdError, fmt, sync::Arc, time::Duration};
+mod nested;
+mod unreadable;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use std::{fmt, sync::Arc, time::Duration};
 
+pub(crate) use self::nested::{mark, take_mark};
+pub use self::unreadable::{BoxError, Unreadable};
 use crate::{
     fingerprint::FingerprintError, handle::NotSettled, identity::RecordId, key::KeyError,
     store::StoreError,
@@ -386,75 +389,5 @@ impl Error {
             Error::InProgress { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
-    }
-}
-
-thread_local! {
-    static WAS_ENCODED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Says that what was met cannot be an outcome, as an [`Error`] does.
-pub(crate) fn mark() {
-    WAS_ENCODED.set(true);
-}
-
-/// Tells whether an [`Error`] was met by an encoder on this thread since the last question.
-pub(crate) fn take_mark() -> bool {
-    WAS_ENCODED.replace(false)
-}
-
-impl Serialize for Error {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        WAS_ENCODED.set(true);
-        Err(ser::Error::custom(
-            "an `idempotent_runtime::Error` cannot be serialised, because the failure to get an answer is no outcome: look at it first, or write its `Display`",
-        ))
-    }
-}
-
-impl<'de> Deserialize<'de> for Error {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(de::Error::custom(
-            "the failure of a nested call is never stored",
-        ))
-    }
-}
-
-/// What an encoder, decoder, or a function of the user's reported.
-pub type BoxError = Box<dyn StdError + Send + Sync>;
-
-/// Keeps what a codec, an `upgrade` function or a `load` function reported.
-#[derive(Clone, Debug)]
-pub struct Unreadable(Arc<dyn StdError + Send + Sync>);
-
-impl Unreadable {
-    /// The error as it was reported, for `downcast_ref`.
-    #[must_use]
-    pub fn inner(&self) -> &(dyn StdError + Send + Sync + 'static) {
-        &*self.0
-    }
-}
-
-impl From<BoxError> for Unreadable {
-    fn from(error: BoxError) -> Self {
-        Self(Arc::from(error))
-    }
-}
-
-impl PartialEq for Unreadable {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_string() == other.0.to_string()
-    }
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl StdError for Unreadable {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
     }
 }

@@ -33,6 +33,9 @@ pub(crate) mod sealed {
         /// The statements that make the tables.
         fn ddl(tables: &Tables) -> String;
 
+        /// The statement that begins a transaction which writes.
+        const BEGIN: &'static str;
+
         /// The time in microseconds, by the database.
         const NOW: &'static str;
 

@@ -2,6 +2,7 @@
 
 mod dialect;
 mod message;
+mod operators;
 mod relay;
 mod send;
 mod tables;
@@ -14,6 +15,7 @@ use self::tables::Tables;
 pub use self::{
     dialect::OutboxDatabase,
     message::{Message, MessageError},
+    operators::Parked,
     relay::{Envelope, PublishError, Publisher, Relay, RelayBuilder},
 };
 use crate::{

@@ -18,7 +18,7 @@ pub struct Writing {
     pub(super) is_numbered: bool,
 }
 
-/// Among how many lanes messages without a key are spread.
+/// The number of lanes, among which messages without a key are spread.
 const LANES: u8 = 64;
 
 /// A key and a lane differ in their first byte, and neither is empty.

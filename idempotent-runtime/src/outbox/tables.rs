@@ -16,6 +16,7 @@ pub struct Tables {
     pub(super) messages: String,
     pub(super) counters: String,
     pub(super) claims: String,
+    pub(super) rejected: String,
     prefix: String,
 }
 
@@ -41,6 +42,7 @@ impl Tables {
             messages: table("messages"),
             counters: table("counters"),
             claims: table("claims"),
+            rejected: table("rejected"),
             prefix: prefix.to_string(),
         }
     }
@@ -60,6 +62,7 @@ impl Tables {
             messages,
             counters,
             claims,
+            rejected,
             prefix,
         } = self;
         let index = format!("{prefix}outbox_order");
@@ -102,6 +105,19 @@ CREATE TABLE IF NOT EXISTS {claims} (
     next_attempt {number} NOT NULL,
     blocked_since {number} NOT NULL,
     reason {long}
+){options};
+CREATE TABLE IF NOT EXISTS {rejected} (
+    id {short} NOT NULL,
+    message_key {short} NOT NULL,
+    number {number} NOT NULL,
+    topic {short} NOT NULL,
+    headers {long} NOT NULL,
+    payload {long} NOT NULL,
+    traceparent {short},
+    created {number} NOT NULL,
+    rejected {number} NOT NULL,
+    reason {long} NOT NULL,
+    PRIMARY KEY (id, rejected)
 ){options};
 INSERT INTO {schema} (version, usable_from) VALUES ({VERSION}, 1) {unless_there};
 "

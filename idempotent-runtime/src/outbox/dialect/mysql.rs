@@ -39,6 +39,7 @@ impl Dialect for MySql {
         )
     }
 
+    const BEGIN: &'static str = "START TRANSACTION";
     const NOW: &'static str = NOW;
 
     fn number(number: i64) -> String {

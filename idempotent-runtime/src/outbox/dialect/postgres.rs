@@ -41,6 +41,7 @@ impl Dialect for Postgres {
         )
     }
 
+    const BEGIN: &'static str = "BEGIN";
     const NOW: &'static str = NOW;
 
     fn number(number: i64) -> String {

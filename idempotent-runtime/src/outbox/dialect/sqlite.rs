@@ -40,6 +40,7 @@ impl Dialect for Sqlite {
         )
     }
 
+    const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const NOW: &'static str = NOW;
 
     fn number(number: i64) -> String {

@@ -30,8 +30,16 @@ pub(super) struct Pause {
     /// The attempts of the message so far; `None` where it costs none.
     pub(super) attempts: Option<u32>,
     pub(super) after: Duration,
-    /// Why the key is parked, where it is.
-    pub(super) parked: Option<String>,
+    /// What becomes of a message whose budget is spent.
+    pub(super) spent: Option<Spent>,
+}
+
+/// What becomes of a message whose budget is spent.
+pub(super) enum Spent {
+    /// Its key is parked, for this reason.
+    Parked(String),
+    /// It has no key, and is taken out of its lane.
+    SetAside { id: String, reason: String },
 }
 
 /// What came of a walk over the keys.
@@ -159,10 +167,16 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
             Some(attempts) => format!(", attempts = {attempts}"),
             None => String::new(),
         };
-        let parked = match &pause.parked {
-            Some(reason) => {
+        let parked = match &pause.spent {
+            Some(Spent::Parked(reason)) => {
                 let reason = DB::bytes(reason.as_bytes());
                 format!(", blocked_since = {now}, reason = {reason}")
+            }
+            Some(Spent::SetAside { id, reason }) => {
+                let set_aside = self.tables.set_aside::<DB>(id, reason);
+                let text = format!("{};\n{set_aside}COMMIT", DB::BEGIN);
+                self.query(text).await?;
+                String::new()
             }
             None => String::new(),
         };

@@ -4,7 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Envelope, PublishError, claims::Pause};
+use super::{
+    Envelope, PublishError,
+    claims::{Pause, Spent},
+};
 
 /// Knows how publishing went so far, as this relay has seen it.
 #[derive(Debug, Default)]
@@ -65,7 +68,7 @@ impl Failures {
                     places: Vec::new(),
                     attempts: None,
                     after: backoff(topic.outages),
-                    parked: None,
+                    spent: None,
                 }
             });
             pause.places.push(envelope.place.clone());
@@ -77,14 +80,39 @@ impl Failures {
 
 fn after_attempt(envelope: &Envelope, error: &PublishError, budget: u32) -> Pause {
     let attempts = envelope.attempts.saturating_add(1);
-    let is_spent = attempts >= budget;
-    if is_spent {
-        tracing::error!(topic = envelope.topic, id = envelope.id, %error, "a key is parked: its first message could not be published");
-    }
+    let spent = (attempts >= budget).then(|| spent(envelope, error.to_string()));
     Pause {
         places: vec![envelope.place.clone()],
-        attempts: Some(attempts),
+        attempts: Some(match spent {
+            Some(Spent::SetAside { .. }) => 0,
+            _ => attempts,
+        }),
         after: backoff(attempts),
-        parked: is_spent.then(|| error.to_string()),
+        spent,
+    }
+}
+
+fn spent(envelope: &Envelope, reason: String) -> Spent {
+    let Envelope { id, topic, key, .. } = envelope;
+    match key {
+        Some(_) => {
+            tracing::error!(
+                topic,
+                id,
+                reason,
+                "a key is parked: its first message could not be published"
+            );
+            Spent::Parked(reason)
+        }
+        None => {
+            tracing::error!(
+                topic,
+                id,
+                reason,
+                "a message could not be published, and is set aside"
+            );
+            let id = id.clone();
+            Spent::SetAside { id, reason }
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The outbox: messages that are committed with the rows of a transaction.
 
 mod bad_input;
+mod broker;
 mod ids;
+mod parked;
 mod relays;
 mod sends;
 

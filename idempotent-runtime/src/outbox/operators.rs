@@ -1,0 +1,198 @@
+//! Operators look at keys that are parked, and have them go on.
+
+use std::time::Duration;
+
+use super::{Outbox, dialect::OutboxDatabase, send::OF_A_KEY, tables::Tables};
+use crate::{
+    error::{BoxError, Error},
+    store::{StoreError, StoreErrorKind, sql::Row},
+};
+
+/// A key that is parked: its oldest message was rejected too often. Messages behind it wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parked {
+    /// The key.
+    pub key: String,
+    /// The topic of the oldest message.
+    pub topic: String,
+    /// The id of the oldest message.
+    pub id: String,
+    /// Why it was rejected last.
+    pub reason: String,
+    /// For how long it has been parked, by the database's clock.
+    pub since: Duration,
+    /// How many messages it has, up to 1,000.
+    pub messages: u64,
+}
+
+/// How many parked keys are listed at once, and how many messages of one are counted.
+const MOST: u32 = 1_000;
+
+const DOING: &str = "looking at parked keys";
+
+impl<DB: OutboxDatabase> Outbox<DB> {
+    /// Tells which keys are parked, up to 1,000 of them, in the order of the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] where the database fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    pub async fn parked(&self) -> Result<Vec<Parked>, Error> {
+        let Tables {
+            messages, claims, ..
+        } = &*self.tables;
+        let now = DB::NOW;
+        let look = format!(
+            "SELECT claimed.message_key, message.topic, message.id, claimed.reason, {now} - claimed.blocked_since
+             FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
+             WHERE claimed.blocked_since > 0
+               AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier
+                   WHERE earlier.message_key = claimed.message_key)
+             ORDER BY claimed.message_key LIMIT {MOST}"
+        );
+        let mut connection = self.acquire(DOING).await?;
+        let rows = DB::query(&mut connection, look, DOING).await?;
+        let mut parked = Vec::new();
+        for row in &rows {
+            let (place, mut key) = read(row).map_err(damaged)?;
+            let place = DB::bytes(&place);
+            let count = format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE message_key = {place} LIMIT {MOST}) AS counted"
+            );
+            let counted = DB::query(&mut connection, count, DOING).await?;
+            let counted = counted.first().map_or(Ok(None), |row| row.number(0));
+            key.messages = counted.map_err(damaged)?.unwrap_or_default().unsigned_abs();
+            parked.push(key);
+        }
+        Ok(parked)
+    }
+
+    /// Has a parked key go on with its oldest message, which has a fresh budget; whether it was
+    /// parked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] where the database fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, the key goes on or does not. A second call changes nothing.
+    pub async fn resume(&self, key: &str) -> Result<bool, Error> {
+        let (claims, place) = (&self.tables.claims, place::<DB>(key));
+        let mut connection = self.acquire(DOING).await?;
+        let look = format!(
+            "SELECT count(*) FROM {claims} WHERE message_key = {place} AND blocked_since > 0"
+        );
+        let resume = format!(
+            "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
+             WHERE message_key = {place} AND blocked_since > 0"
+        );
+        let was_parked = self.counts(&mut connection, look).await?;
+        DB::query(&mut connection, resume, DOING).await?;
+        Ok(was_parked)
+    }
+
+    /// Takes the oldest message out of a parked key, and has the key go on behind it; whether it
+    /// did. The message goes to the table of those that were rejected, with this reason.
+    ///
+    /// `id` is that of the message which is meant, as [`parked`](Self::parked) tells it: where
+    /// another one is the oldest by now, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] where the database fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, the message is discarded or is not. A second call changes nothing.
+    pub async fn discard(&self, key: &str, id: &str, reason: &str) -> Result<bool, Error> {
+        let failed = |error| DB::store_error(error, DOING);
+        let begin = sqlx::AssertSqlSafe(DB::BEGIN);
+        let mut tx = self.pool.begin_with(begin).await.map_err(failed)?;
+        let Tables {
+            messages, claims, ..
+        } = &*self.tables;
+        let (place, message) = (place::<DB>(key), DB::bytes(id.as_bytes()));
+        // Nobody else holds a parked key, and this lock keeps others from having it go on.
+        let lock = format!(
+            "UPDATE {claims} SET attempts = attempts + 1 WHERE message_key = {place} AND blocked_since > 0"
+        );
+        DB::query(&mut tx, lock, DOING).await?;
+        let is_it = format!(
+            "SELECT count(*) FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
+             WHERE claimed.message_key = {place} AND claimed.blocked_since > 0 AND message.id = {message}
+               AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier WHERE earlier.message_key = {place})"
+        );
+        let is_it = self.counts(&mut tx, is_it).await?;
+        if is_it {
+            let text = self.tables.set_aside::<DB>(id, reason)
+                + &format!("DELETE FROM {claims} WHERE message_key = {place}");
+            DB::query(&mut tx, text, DOING).await?;
+        }
+        let ended = match is_it {
+            true => tx.commit().await,
+            false => tx.rollback().await,
+        };
+        ended.map_err(failed)?;
+        if is_it {
+            tracing::warn!(id, reason, "a message was discarded");
+        }
+        Ok(is_it)
+    }
+
+    async fn counts(&self, connection: &mut DB::Connection, look: String) -> Result<bool, Error> {
+        let rows = DB::query(connection, look, DOING).await?;
+        let count = rows.first().map_or(Ok(None), |row| row.number(0));
+        Ok(count.map_err(damaged)? > Some(0))
+    }
+}
+
+impl Tables {
+    /// The text that takes a message out, into the table of those that were rejected.
+    pub(super) fn set_aside<DB: OutboxDatabase>(&self, id: &str, reason: &str) -> String {
+        const COLUMNS: &str =
+            "id, message_key, number, topic, headers, payload, traceparent, created";
+        let Self {
+            messages, rejected, ..
+        } = self;
+        let (id, reason, now) = (
+            DB::bytes(id.as_bytes()),
+            DB::bytes(reason.as_bytes()),
+            DB::NOW,
+        );
+        format!(
+            "INSERT INTO {rejected} ({COLUMNS}, rejected, reason)
+             SELECT {COLUMNS}, {now}, {reason} FROM {messages} WHERE id = {id};
+             DELETE FROM {messages} WHERE id = {id};\n"
+        )
+    }
+}
+
+fn place<DB: OutboxDatabase>(key: &str) -> String {
+    DB::bytes(&[&[OF_A_KEY], key.as_bytes()].concat())
+}
+
+fn read(row: &impl Row) -> Result<(Vec<u8>, Parked), BoxError> {
+    let bytes = |place| -> Result<Vec<u8>, BoxError> { Ok(row.bytes(place)?.unwrap_or_default()) };
+    let text = |place| -> Result<String, BoxError> { Ok(String::from_utf8(bytes(place)?)?) };
+    let place = bytes(0)?;
+    let key = place.get(1..).unwrap_or_default().to_vec();
+    let since = row.number(4)?.unwrap_or_default().unsigned_abs();
+    let parked = Parked {
+        key: String::from_utf8_lossy(&key).into_owned(),
+        topic: text(1)?,
+        id: text(2)?,
+        reason: text(3)?,
+        since: Duration::from_micros(since),
+        messages: 0,
+    };
+    Ok((place, parked))
+}
+
+fn damaged(source: BoxError) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source)
+}
