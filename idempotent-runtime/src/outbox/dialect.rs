@@ -1,5 +1,12 @@
 //! The databases of an outbox: how each says what all of them do.
 
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
 use crate::transaction::SqlDatabase;
 
 /// A database of sqlx in which an outbox can stand.
@@ -33,6 +40,10 @@ pub(crate) mod sealed {
         /// The statements that make the tables.
         fn ddl(tables: &Tables) -> String;
 
+        /// The text that prepares a connection of a relay: each statement sees what was committed
+        /// before it.
+        const SESSION: &'static str;
+
         /// The statement that begins a transaction which writes.
         const BEGIN: &'static str;
 
@@ -56,21 +67,12 @@ pub(crate) mod sealed {
     }
 }
 
-macro_rules! databases {
-    ($($feature:literal $database:ident $module:ident,)*) => { $(
-        #[cfg(feature = $feature)]
-        mod $module;
-
-        #[cfg(feature = $feature)]
-        impl OutboxDatabase for sqlx::$database {}
-    )* };
-}
-
-databases! {
-    "mysql" MySql mysql,
-    "postgres" Postgres postgres,
-    "sqlite" Sqlite sqlite,
-}
+#[cfg(feature = "mysql")]
+impl OutboxDatabase for sqlx::MySql {}
+#[cfg(feature = "postgres")]
+impl OutboxDatabase for sqlx::Postgres {}
+#[cfg(feature = "sqlite")]
+impl OutboxDatabase for sqlx::Sqlite {}
 
 /// Runs one text on a connection of this driver.
 macro_rules! query {

@@ -24,7 +24,9 @@ impl Dialect for MySql {
         tables: &Tables,
         doing: &'static str,
     ) -> Result<(), StoreError> {
-        Self::query(connection, Self::ddl(tables), doing).await.map(drop)
+        Self::query(connection, Self::ddl(tables), doing)
+            .await
+            .map(drop)
     }
 
     fn ddl(tables: &Tables) -> String {
@@ -39,6 +41,7 @@ impl Dialect for MySql {
         )
     }
 
+    const SESSION: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const BEGIN: &'static str = "START TRANSACTION";
     const NOW: &'static str = NOW;
 
@@ -77,7 +80,12 @@ impl Dialect for MySql {
         let Tables {
             messages, counters, ..
         } = tables;
-        let Writing { columns, values, key, .. } = message;
+        let Writing {
+            columns,
+            values,
+            key,
+            ..
+        } = message;
         let (count, number, from) = match message.is_numbered {
             false => (String::new(), NOW.to_owned(), String::new()),
             true => (
@@ -100,7 +108,9 @@ impl Dialect for MySql {
     fn is_there(error: &StoreError) -> bool {
         let mut cause = error.source();
         while let Some(one) = cause {
-            let driver = one.downcast_ref::<sqlx::Error>().and_then(sqlx::Error::as_database_error);
+            let driver = one
+                .downcast_ref::<sqlx::Error>()
+                .and_then(sqlx::Error::as_database_error);
             let said = driver.and_then(|error| error.try_downcast_ref());
             if said.is_some_and(|said: &sqlx::mysql::MySqlDatabaseError| said.number() == 1062) {
                 return true;

@@ -41,6 +41,8 @@ impl Dialect for Postgres {
         )
     }
 
+    const SESSION: &'static str =
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const BEGIN: &'static str = "BEGIN";
     const NOW: &'static str = NOW;
 
@@ -74,7 +76,12 @@ impl Dialect for Postgres {
         let Tables {
             messages, counters, ..
         } = tables;
-        let Writing { columns, values, key, .. } = message;
+        let Writing {
+            columns,
+            values,
+            key,
+            ..
+        } = message;
         let insert = |number: &str, from: &str| {
             format!(
                 "INSERT INTO {messages} ({columns}, number, created)
@@ -100,4 +107,3 @@ impl Dialect for Postgres {
         false
     }
 }
-

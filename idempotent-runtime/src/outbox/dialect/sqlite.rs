@@ -40,6 +40,7 @@ impl Dialect for Sqlite {
         )
     }
 
+    const SESSION: &'static str = "SELECT 1";
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const NOW: &'static str = NOW;
 
@@ -73,7 +74,12 @@ impl Dialect for Sqlite {
         let Tables {
             messages, counters, ..
         } = tables;
-        let Writing { columns, values, key, .. } = message;
+        let Writing {
+            columns,
+            values,
+            key,
+            ..
+        } = message;
         let (count, number) = match message.is_numbered {
             false => (String::new(), NOW.to_owned()),
             true => (

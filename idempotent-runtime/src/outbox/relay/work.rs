@@ -93,8 +93,11 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
+                const DOING: &str = "connecting a relay";
                 let opened = self.options.connect().await;
-                opened.map_err(|error| DB::store_error(error, "connecting a relay"))?
+                let mut opened = opened.map_err(|error| DB::store_error(error, DOING))?;
+                DB::query(&mut opened, DB::SESSION.to_owned(), DOING).await?;
+                opened
             }
         };
         Ok(Claims {
@@ -136,6 +139,12 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         }
         for pause in self.failures.pauses(&failed, self.settings.budget) {
             self.claims().await?.pause(&pause).await?;
+        }
+        if !self.walked.is_empty() {
+            // More keys wait than are held at once, and each has its turn.
+            self.claims().await?.give_back(true).await?;
+            self.held_until = None;
+            self.walks_at = Instant::now();
         }
         Ok(confirmed.len())
     }

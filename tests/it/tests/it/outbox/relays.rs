@@ -25,6 +25,7 @@ on_every_database![
     an_answer_of_the_wrong_length_and_a_panic_lose_nothing,
     an_outage_costs_no_attempt_and_stops_no_other_topic,
     a_rejected_message_parks_its_key_alone,
+    every_key_has_its_turn_however_many_there_are,
     a_relay_that_vanishes_while_it_publishes_is_followed_by_another,
     a_relay_that_is_stopped_gives_its_keys_back,
     a_publisher_that_takes_less_than_the_outbox_is_refused,
@@ -257,6 +258,31 @@ async fn a_rejected_message_parks_its_key_alone<S: Shop<Database: OutboxDatabase
     let by_key = broker.by_key();
     assert_eq!(by_key["poisoned"], [12, 13, 13, 13]);
     assert_eq!(by_key["sound"], [1]);
+}
+
+/// More keys than are held at once.
+async fn every_key_has_its_turn_however_many_there_are<S: Shop<Database: OutboxDatabase>>(shop: S) {
+    const KEYS: usize = 1_300;
+    let (outbox, broker) = (outbox(&shop).await, Broker::willing());
+    for order in 0..3 {
+        let messages = (0..KEYS).map(|key| placed(order).key(&format!("{key:04}")));
+        send(&shop, &outbox, messages).await;
+    }
+    let relay = start(&outbox, &broker).await;
+    drained(&shop).await;
+    relay.stop().await;
+    let arrived = broker.arrived();
+    let place = |key: &str, order: &[u8]| {
+        let is_it = |it: &Envelope| it.key.as_deref() == Some(key) && it.payload == order;
+        arrived.iter().position(is_it).expect("it arrived")
+    };
+    assert!(
+        place("1299", b"0") < place("0000", b"2"),
+        "the last key waits for no other"
+    );
+    let by_key = broker.by_key();
+    assert_eq!(by_key.len(), KEYS);
+    assert!(by_key.values().all(|orders| orders == &[0, 1, 2]));
 }
 
 async fn a_relay_that_vanishes_while_it_publishes_is_followed_by_another<
