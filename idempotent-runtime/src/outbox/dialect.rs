@@ -21,6 +21,7 @@ pub(crate) mod sealed {
         transaction::SqlDatabase,
     };
 
+    #[expect(private_bounds, reason = "nobody else implements it")]
     pub trait Dialect: SqlDatabase<Row: Row> {
         /// Runs one text, whose values are written out in it. So a connection of the application's
         /// keeps no prepared statement of ours, and a proxy may pool transactions.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A row as a driver gives it.
-pub trait Row {
+pub(crate) trait Row {
     fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>>;
     fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>>;
     fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
