@@ -178,7 +178,9 @@ async fn c14_a_thousand_duplicates(world: World) {
     }
     assert_eq!((world.runs("k"), gate.arrivals()), (1, 1));
     assert_eq!(owner.store.calls(Operation::Claim), 1_000);
-    assert_eq!(owner.store.calls(Operation::Wait), 999);
-    assert_eq!(owner.store.calls(Operation::Load), 999);
+    // A server may wake a few of them early.
+    let waits = owner.store.calls(Operation::Wait);
+    assert!((999..1_100).contains(&waits), "{waits}");
+    assert_eq!(owner.store.calls(Operation::Load), waits);
     assert_eq!(owner.store.calls(Operation::Ending), 1);
 }
