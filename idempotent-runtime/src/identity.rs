@@ -7,12 +7,14 @@ use crate::sha256::sha256;
 
 /// Which record belongs to a call: a hash of its operation, scope and key.
 ///
-/// Of one size and one alphabet whatever the key, so that no store's collation, length limit or delimiter matters.
+/// Of one size and one alphabet whatever the key, so that no store's collation, length limit or
+/// delimiter matters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId([u8; 32]);
 
 impl RecordId {
-    /// Hashes an operation's name with a scope and a key that are framed already, as [`Key::framed`] gives them.
+    /// Hashes an operation's name with a scope and a key that are framed already, as
+    /// [`Key::framed`] gives them.
     ///
     /// No scope is another record than any scope.
     ///
@@ -59,12 +61,13 @@ impl RecordId {
         self.to_string()
     }
 
-    /// A key for a downstream API: 32 lower-case hexadecimal digits, the same on every attempt of the call,
-    /// another for every `name` and every record.
+    /// A key for a downstream API: 32 lower-case hexadecimal digits, the same on every attempt of
+    /// the call, another for every `name` and every record.
     ///
     /// # Panics
     ///
-    /// When `name` is empty, because two steps without a name would send one key, and the second would be swallowed.
+    /// When `name` is empty, because two steps without a name would send one key, and the second
+    /// would be swallowed.
     #[must_use]
     pub fn child_key(&self, name: &str) -> String {
         assert!(
@@ -75,7 +78,8 @@ impl RecordId {
         Hex(&digest).to_string()
     }
 
-    /// An id for the resource that the call creates: a UUID of version 8, the same on every attempt.
+    /// An id for the resource that the call creates: a UUID of version 8, the same on every
+    /// attempt.
     #[must_use]
     pub fn child_id(&self) -> [u8; 16] {
         let mut id = self.derive(b"idempotent-runtime/child-id/1", "");

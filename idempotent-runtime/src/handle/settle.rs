@@ -53,17 +53,20 @@ pub enum NotSettled {
     Unreadable,
 }
 
-/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled, and a running one whose lease is over,
-/// unless it [has expired](crate::record::Record::is_expired): no call has come since that would leave it uncertain, parked, or to the
-/// next holder. What this handle has run itself, and is about to record, is not settled.
+/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled, and
+/// a running one whose lease is over, unless it [has expired](crate::record::Record::is_expired):
+/// no call has come since that would leave it uncertain, parked, or to the next holder. What this
+/// handle has run itself, and is about to record, is not settled.
 ///
-/// Where the answer of the store is lost, it is asked once more, and recognises what was written. When it fails then, with
+/// Where the answer of the store is lost, it is asked once more, and recognises what was written.
+/// When it fails then, with
 /// [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], nobody knows whether the record is settled: [look](Idempotency::lookup)
 /// and settle it again.
 ///
 /// # Cancel safety
 ///
-/// Dropped at any await, it has settled the record or has not; settled again, it stays as it was settled first.
+/// Dropped at any await, it has settled the record or has not; settled again, it stays as it was
+/// settled first.
 ///
 /// [`StoreErrorKind::Unavailable`]: crate::store::StoreErrorKind::Unavailable
 /// [`StoreErrorKind::Busy`]: crate::store::StoreErrorKind::Busy
@@ -77,7 +80,8 @@ pub struct Settle<'a> {
 }
 
 impl Idempotency {
-    /// Begins to settle the call of `operation` with this scope and key, after somebody found out what happened.
+    /// Begins to settle the call of `operation` with this scope and key, after somebody found out
+    /// what happened.
     ///
     /// # Errors
     ///
@@ -93,8 +97,9 @@ impl Idempotency {
     /// # Ok(()) }
     /// ```
     ///
-    /// A key is said as the attribute says it: a tuple as a tuple, a template by [`Template`](crate::key::Template). Of
-    /// `key_from_arguments` it is the fingerprint of the arguments that are not skipped, with the handle's
+    /// A key is said as the attribute says it: a tuple as a tuple, a template by
+    /// [`Template`](crate::key::Template). Of `key_from_arguments` it is the fingerprint of the
+    /// arguments that are not skipped, with the handle's
     /// [`FingerprintKey`](crate::FingerprintKey) where it has one:
     ///
     /// ```
@@ -168,9 +173,10 @@ impl Idempotency {
 }
 
 impl Settle<'_> {
-    /// Sets the schema version of the value, where the attribute or the call says `version`: an outcome of another one may be read by
-    /// nobody, and is settled once. Of an annotated function that this handle has seen a call of, it is known, also by the name that its
-    /// `also_accept` says. A program of its own for operators has seen none.
+    /// Sets the schema version of the value, where the attribute or the call says `version`: an
+    /// outcome of another one may be read by nobody, and is settled once. Of an annotated function
+    /// that this handle has seen a call of, it is known, also by the name that its `also_accept`
+    /// says. A program of its own for operators has seen none.
     pub fn version(mut self, schema: u32) -> Self {
         self.schema = schema;
         self
@@ -196,9 +202,10 @@ impl Settle<'_> {
 
     /// It failed for good, with this error, which answers every duplicate from now on.
     ///
-    /// A function whose `on_error` is `release`, `uncertain` or a classifier that returns [`Unrecorded`](crate::Unrecorded) reads no
-    /// error back: its duplicates get [`Error::Unreadable`], and the body is not run for them either. One that may be settled so takes a
-    /// classifier that returns [`Verdict`](crate::Verdict).
+    /// A function whose `on_error` is `release`, `uncertain` or a classifier that returns
+    /// [`Unrecorded`](crate::Unrecorded) reads no error back: its duplicates get
+    /// [`Error::Unreadable`], and the body is not run for them either. One that may be settled so
+    /// takes a classifier that returns [`Verdict`](crate::Verdict).
     ///
     /// # Errors
     ///
@@ -219,10 +226,12 @@ impl Settle<'_> {
         self.with_outcome(RawOutcome::not_replayable()).await
     }
 
-    /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the next call takes over and runs, or
-    /// reconciles where that is its policy. A running one that may be run again, whose lease is over, and which the next call would park
-    /// under the budget of this handle, is resumed likewise. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
-    /// may run again. An uncertain record can only be settled.
+    /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the
+    /// next call takes over and runs, or reconciles where that is its policy. A running one that
+    /// may be run again, whose lease is over, and which the next call would park under the budget
+    /// of this handle, is resumed likewise. Where none comes within the ttl that the call chose,
+    /// counted from now, it is forgotten as any call that may run again. An uncertain record can
+    /// only be settled.
     ///
     /// # Errors
     ///

@@ -91,8 +91,8 @@ impl Meaning {
         matches!(self, Meaning::Park | Meaning::LeaveUncertain)
     }
 
-    /// What the claim won that `record` stands for. It is not what its holder sent last: a claim that was taken for lost
-    /// may arrive after the next one was sent.
+    /// What the claim won that `record` stands for. It is not what its holder sent last: a claim
+    /// that was taken for lost may arrive after the next one was sent.
     #[must_use]
     pub fn won(record: &Record) -> Self {
         match (record.attempt, record.on_crash) {
@@ -110,7 +110,8 @@ pub fn first(claim: &Claim, version: Version) -> Draft {
     claim.fresh_claim(FencingToken::from_u64(0), version)
 }
 
-/// Tells whether `record` is what answers a call with these arguments: it is done, has not expired, and was made of the same.
+/// Tells whether `record` is what answers a call with these arguments: it is done, has not expired,
+/// and was made of the same.
 #[must_use]
 pub fn replays(record: &Record, fingerprint: &Fingerprinted, now: Time) -> bool {
     record.state == State::Done
@@ -182,15 +183,16 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     }
 }
 
-/// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the budget is.
+/// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the
+/// budget is.
 pub(super) fn is_spent(record: &Record, max_takeovers: u32) -> bool {
     let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
     record.attempt > max_takeovers.max(at_least)
 }
 
 impl Claim {
-    /// Whether an expired record still binds its key. How long it is kept counts by the store's time, and not by when somebody
-    /// purges, so that all stores answer alike.
+    /// Whether an expired record still binds its key. How long it is kept counts by the store's
+    /// time, and not by when somebody purges, so that all stores answer alike.
     fn still_refuses(&self, record: &Record, now: Time) -> bool {
         self.on_expired == OnExpired::Refuse
             && record.state == State::Done
@@ -215,7 +217,8 @@ impl Claim {
         }
     }
 
-    /// Claims again what this very claim won already, where the answer came so late that the lease is over.
+    /// Claims again what this very claim won already, where the answer came so late that the lease
+    /// is over.
     #[must_use]
     pub fn renew(&self, record: &Record, version: Version) -> Draft {
         Draft {
@@ -224,12 +227,14 @@ impl Claim {
         }
     }
 
-    /// What to write when nobody waits any longer for the answer to this claim, which was sent over `seen`: it may stand,
-    /// it may be under way and stand later, or it may be lost. `None` where it does not stand, and cannot any more.
+    /// What to write when nobody waits any longer for the answer to this claim, which was sent over
+    /// `seen`: it may stand, it may be under way and stand later, or it may be lost. `None` where
+    /// it does not stand, and cannot any more.
     ///
-    /// What stands is given up as a claim whose body was never polled. What may be under way is kept from standing by moving the
-    /// version that it was sent over, and changing nothing else. Where nothing stands, a released record does it, whatever it
-    /// was sent over last: the first try of every claim is sent over nothing.
+    /// What stands is given up as a claim whose body was never polled. What may be under way is
+    /// kept from standing by moving the version that it was sent over, and changing nothing else.
+    /// Where nothing stands, a released record does it, whatever it was sent over last: the first
+    /// try of every claim is sent over nothing.
     #[must_use]
     pub fn give_up(
         &self,

@@ -97,3 +97,13 @@ use query;
 fn hex(bytes: &[u8]) -> String {
     crate::framing::Hex(bytes).to_string()
 }
+
+/// The rows of claims on these keys.
+fn rows<DB: sealed::Dialect>(keys: &[Vec<u8>], token: i64, lease: i64) -> String {
+    let row = |key: &Vec<u8>| {
+        let (key, now) = (DB::bytes(key), DB::NOW);
+        format!("({key}, {token}, {now} + {lease}, 0, 0, 0)")
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    rows.join(", ")
+}

@@ -55,8 +55,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         self.write(connection, &message).await
     }
 
-    /// Sends several messages, in the order of their keys, so that two transactions that send to the
-    /// same keys do not wait for each other. It tells their ids in the order of the messages.
+    /// Sends several messages, in the order of their keys, so that two transactions that send to
+    /// the same keys do not wait for each other. It tells their ids in the order of the messages.
     ///
     /// # Errors
     ///

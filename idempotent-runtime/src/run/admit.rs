@@ -259,21 +259,23 @@ impl<'a> Admitting<'a> {
         Ok(Left::Refused(self.left(&draft, meaning)))
     }
 
-    /// Tells whether the lease of what was sent then is over: the store was slow to answer, or nobody polled this call. Somebody may
-    /// have taken over since.
+    /// Tells whether the lease of what was sent then is over: the store was slow to answer, or
+    /// nobody polled this call. Somebody may have taken over since.
     fn is_late(&self, sent_at: Duration) -> bool {
         let now = self.request.handle.timer().now();
         now.saturating_sub(sent_at) >= self.claim.lease
     }
 
-    /// Looks whether a claim that was answered late still stands. A store that is as slow again and again is of no use.
+    /// Looks whether a claim that was answered late still stands. A store that is as slow again and
+    /// again is of no use.
     async fn look_at_late(&self, retries: &mut Retries) -> Result<Snapshot, StoreError> {
         let late = StoreError::new(StoreErrorKind::Unavailable, "claiming");
         retries.count(late.with_source("the answer took as long as the lease lasts"))?;
         self.request.handle.store().load(&self.id).await
     }
 
-    /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
+    /// Finds out whether a record binds the call under the identity that it had in an older build,
+    /// and what it says.
     async fn identify(&mut self, old: RecordId) -> Result<Option<Snapshot>, StoreError> {
         let snapshot = self.look(&old).await?;
         if is_fresh(&decide(self.claim, &snapshot, Version::random)) {
@@ -321,8 +323,9 @@ impl<'a> Admitting<'a> {
         HeldLease::new(self.request, self.claim, won)
     }
 
-    /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key
-    /// because the store is out of reach: not where its record is damaged, nor where somebody was seen to hold it.
+    /// What a call does when the store fails at the claim. It runs unprotected only where nothing
+    /// is known of the key because the store is out of reach: not where its record is damaged, nor
+    /// where somebody was seen to hold it.
     async fn without_store(&self, error: StoreError) -> Admission {
         match self.request.on_outage {
             OnOutage::Open if error.is_transient() && !self.bound => {

@@ -52,7 +52,8 @@ pub(crate) async fn end(
             Swap::Refused(snapshot) => match holding.refused(ending, &snapshot) {
                 Refusal::Again(version) => seen = version,
                 Refusal::Stands(record) => {
-                    // The answer to an earlier try was lost, so nobody was told yet. What is uncertain, its finder has told.
+                    // The answer to an earlier try was lost, so nobody was told yet. What is
+                    // uncertain, its finder has told.
                     if record.state != State::Uncertain && record.outcome == draft.outcome {
                         tell(step(ending, draft.state));
                     }

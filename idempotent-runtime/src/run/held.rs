@@ -108,7 +108,8 @@ impl HeldLease {
     pub(crate) async fn end(&mut self, ending: Ending) -> Result<Ended, StoreError> {
         let reran = self.lease.attempt.stage() == Stage::RunAgain;
         if ending == Ending::Unpolled && self.meaning() != Meaning::Fresh {
-            // It is left running to the next one, and a heartbeat that is under way would take it for its own.
+            // It is left running to the next one, and a heartbeat that is under way would take it
+            // for its own.
             self.lease.abandon();
         }
         let mut unwritten = PendingCompletion {
@@ -273,8 +274,9 @@ impl<'a> PendingClaim<'a> {
         self.may_stand = false;
     }
 
-    /// The write failed. A store that says why has not applied it, and knows nothing of an earlier try. What nobody knows is no
-    /// reason: it may have come from somebody between the store and us.
+    /// The write failed. A store that says why has not applied it, and knows nothing of an earlier
+    /// try. What nobody knows is no reason: it may have come from somebody between the store and
+    /// us.
     pub(crate) fn failed(&mut self, error: &StoreError) {
         if error.is_transient() || error.kind() == StoreErrorKind::Other {
             self.may_stand = true;

@@ -19,10 +19,12 @@ use crate::{
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
-/// How long a write in the background waits for its turn, and for the store's answer, even where the lease is shorter.
+/// How long a write in the background waits for its turn, and for the store's answer, even where
+/// the lease is shorter.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often what is short is sent after what was refused: a server may hang up on that, and the connection is made anew.
+/// How often what is short is sent after what was refused: a server may hang up on that, and the
+/// connection is made anew.
 const CONNECTIONS: u32 = 3;
 
 /// Something for the heartbeat thread.
@@ -72,8 +74,8 @@ impl Job {
             };
             drop(turn);
             let tried = heartbeats.timer.now().saturating_sub(began);
-            // A right that is missing mostly says nothing of the outcome: a server that was read-only, because another one takes over,
-            // takes all of it from then on.
+            // A right that is missing mostly says nothing of the outcome: a server that was
+            // read-only, because another one takes over, takes all of it from then on.
             let patience = match error.kind() {
                 StoreErrorKind::Denied => at_most,
                 _ => lease.min(at_most),
@@ -111,8 +113,9 @@ impl Job {
         }
     }
 
-    /// Waits until this claim is the one that is given up. While a store is out of reach there are as many as calls come in, and all have
-    /// to be given up once it is back: a heartbeat that stood in line behind them would come too late.
+    /// Waits until this claim is the one that is given up. While a store is out of reach there are
+    /// as many as calls come in, and all have to be given up once it is back: a heartbeat that
+    /// stood in line behind them would come too late.
     async fn turn<'a>(&self, heartbeats: &'a Shared) -> Option<SemaphorePermit<'a>> {
         match self {
             Job::Abandon { .. } => heartbeats.giving_up.acquire().await.ok(),
@@ -120,8 +123,9 @@ impl Job {
         }
     }
 
-    /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
-    /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full.
+    /// A store that will not take the outcome, perhaps because of its size, can still say that the
+    /// call happened; whether it did. Where it takes that no more than the outcome, this is not
+    /// what is in the way, and is kept: the disk may be full.
     async fn happened_without_outcome(&mut self, store: &dyn Store, heartbeats: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
@@ -147,7 +151,8 @@ impl Job {
         has_happened
     }
 
-    /// Puts another outcome in the place of the one that is to be written; `None` where there is none.
+    /// Puts another outcome in the place of the one that is to be written; `None` where there is
+    /// none.
     fn replace_outcome(&mut self, with: RawOutcome) -> Option<RawOutcome> {
         match self {
             Job::End {
@@ -158,8 +163,9 @@ impl Job {
         }
     }
 
-    /// A write that gets no answer, or panics, is tried again, on a new connection if the store has one. A claim for which a connection
-    /// hangs lets those pass that stand in line behind it, before their leases are over, too.
+    /// A write that gets no answer, or panics, is tried again, on a new connection if the store has
+    /// one. A claim for which a connection hangs lets those pass that stand in line behind it,
+    /// before their leases are over, too.
     async fn within(&self, store: &dyn Store, heartbeats: &Shared) -> Result<(), StoreError> {
         let at_most = match self {
             Job::End { .. } => self.lease(),
@@ -195,7 +201,8 @@ impl Job {
                             let stood = snapshot.record.as_deref();
                             if let Some(stood) = stood.filter(|stood| claim.holds(stood)) {
                                 let operation = &claim.subject.operation;
-                                // As one that a call ends itself: a takeover that is given up does not count, but it was one.
+                                // As one that a call ends itself: a takeover that is given up does
+                                // not count, but it was one.
                                 let tell = |step| {
                                     let attempt = stood.attempt;
                                     heartbeats

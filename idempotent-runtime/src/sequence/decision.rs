@@ -94,3 +94,30 @@ fn not_recorded() -> Error {
     let source = "the body has run, and its outcome is still being written: the next call of the number gets it";
     error.with_source(source).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_gap_has_its_message_come_again() {
+        let gap = Decision::Gap {
+            expected: 2,
+            got: 3,
+        };
+        for (decision, replayed) in [
+            (Decision::Applied(()), Some(false)),
+            (Decision::Replayed(()), Some(true)),
+            (Decision::Past { last: 3 }, Some(true)),
+            (gap, None),
+        ] {
+            match decision.disposition() {
+                Disposition::Ack { replayed: its } => assert_eq!(Some(its), replayed),
+                Disposition::Retry { after, error: None } => {
+                    assert_eq!((after, replayed), (BEHIND_A_GAP, None));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

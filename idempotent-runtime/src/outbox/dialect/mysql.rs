@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use sqlx::mysql::{MySql, MySqlConnection};
 
-use super::{hex, query, sealed::Dialect};
+use super::{hex, query, rows, sealed::Dialect};
 use crate::{
     outbox::{
         send::Writing,
@@ -52,18 +52,13 @@ impl Dialect for MySql {
     /// What is set first decides about what is set next.
     fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
         let claims = &tables.claims;
-        let row = |key: &Vec<u8>| {
-            let key = Self::bytes(key);
-            format!("({key}, {token}, {NOW} + {lease}, 0, 0, 0)")
-        };
-        let rows: Vec<_> = keys.iter().map(row).collect();
+        let rows = rows::<Self>(keys, token, lease);
         format!(
             "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES {}
+             VALUES {rows}
              ON DUPLICATE KEY UPDATE
                  token = CASE WHEN lease_end <= {NOW} AND next_attempt <= {NOW} AND blocked_since = 0 THEN {token} ELSE token END,
-                 lease_end = CASE WHEN token = {token} THEN {NOW} + {lease} ELSE lease_end END",
-            rows.join(", ")
+                 lease_end = CASE WHEN token = {token} THEN {NOW} + {lease} ELSE lease_end END"
         )
     }
 

@@ -2,7 +2,7 @@
 
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 
-use super::{hex, query, sealed::Dialect};
+use super::{hex, query, rows, sealed::Dialect};
 use crate::{
     outbox::{
         send::Writing,
@@ -50,17 +50,12 @@ impl Dialect for Sqlite {
 
     fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
         let claims = &tables.claims;
-        let row = |key: &Vec<u8>| {
-            let key = Self::bytes(key);
-            format!("({key}, {token}, {NOW} + {lease}, 0, 0, 0)")
-        };
-        let rows: Vec<_> = keys.iter().map(row).collect();
+        let rows = rows::<Self>(keys, token, lease);
         format!(
             "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES {}
+             VALUES {rows}
              ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE {claims}.lease_end <= {NOW} AND {claims}.next_attempt <= {NOW} AND {claims}.blocked_since = 0",
-            rows.join(", ")
+             WHERE {claims}.lease_end <= {NOW} AND {claims}.next_attempt <= {NOW} AND {claims}.blocked_since = 0"
         )
     }
 

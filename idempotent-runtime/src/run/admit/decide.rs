@@ -27,8 +27,8 @@ pub(in crate::run) enum Next {
 }
 
 impl Admitting<'_> {
-    /// Decides, and takes over nothing that this handle has run and whose outcome could not be written: the store was out of reach for
-    /// longer than the lease.
+    /// Decides, and takes over nothing that this handle has run and whose outcome could not be
+    /// written: the store was out of reach for longer than the lease.
     pub(super) fn decide_here(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
         match (self.decide(snapshot, sent_at), &snapshot.record) {
             (Next::Write(_), Some(record)) if self.flushes_ending(record) => {
@@ -120,7 +120,8 @@ impl Admitting<'_> {
         }
     }
 
-    /// The latest that it can be by the store's clock, which told this time after something was sent then.
+    /// The latest that it can be by the store's clock, which told this time after something was
+    /// sent then.
     pub(super) fn latest(&self, server_time: Time, sent_at: Duration) -> Time {
         server_time.plus(self.request.handle.timer().now().saturating_sub(sent_at))
     }

@@ -29,7 +29,8 @@ impl Admitting<'_> {
         }
     }
 
-    /// Waits until the record may have changed, and looks at it again; an error when the call may not wait (any longer).
+    /// Waits until the record may have changed, and looks at it again; an error when the call may
+    /// not wait (any longer).
     pub(super) async fn wait(
         &mut self,
         record: &Record,

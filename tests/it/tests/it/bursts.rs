@@ -161,8 +161,8 @@ async fn c09_different_keys(world: World) {
     assert_eq!(world.records().await.len(), 64);
 }
 
-/// Without coalescing in front of the store: each duplicate tries its claim and finds somebody running, waits without
-/// asking, and looks once when it is woken.
+/// Without coalescing in front of the store: each duplicate tries its claim and finds somebody
+/// running, waits without asking, and looks once when it is woken.
 async fn c14_a_thousand_duplicates(world: World) {
     let owner = world.owner().await;
     let gate = Gate::new();

@@ -1,4 +1,5 @@
-//! The small forms of the model, and what the runtime knows in their place: whatever decides is the runtime's.
+//! The small forms of the model, and what the runtime knows in their place: whatever decides is the
+//! runtime's.
 
 use std::{
     sync::{Arc, LazyLock},
