@@ -163,8 +163,8 @@ pub use crate::{
     },
     key::{KeyPart, KeyWriter, text},
     observe::{
-        CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, Purged, RecordChange,
-        RecordEvent, UnprotectedReason,
+        CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, OutboxEvent, Purged,
+        RecordChange, RecordEvent, UnprotectedReason,
     },
     operation::Operation,
     outcome::Stored,

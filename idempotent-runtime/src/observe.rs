@@ -31,6 +31,12 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
+    /// A relay tells of messages of an outbox. It is told of relays that
+    /// [belong](crate::outbox::RelayBuilder::idempotency) to the handle.
+    fn outbox(&self, event: &OutboxEvent<'_>) {
+        let _ = event;
+    }
+
     /// A purge ended: one that was asked for, or a turn of a [`PurgeTask`](crate::PurgeTask).
     fn purged(&self, purged: &Purged<'_>) {
         let _ = purged;
@@ -93,6 +99,72 @@ pub enum RecordChange {
     Settled,
     /// Somebody used up a number that was parked.
     Skipped,
+}
+
+/// What a relay tells of the messages of an outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutboxEvent<'a> {
+    /// Messages of this topic were confirmed, and are deleted.
+    #[non_exhaustive]
+    Sent {
+        /// The topic.
+        topic: &'a str,
+        /// How many.
+        messages: u64,
+    },
+    /// Messages of this topic could not be sent, and are tried again. It cost no attempt.
+    #[non_exhaustive]
+    Outage {
+        /// The topic.
+        topic: &'a str,
+        /// How many.
+        messages: u64,
+        /// How long the relay pauses.
+        pause: Duration,
+    },
+    /// An attempt at a message has failed.
+    #[non_exhaustive]
+    Failed {
+        /// The topic.
+        topic: &'a str,
+        /// The message.
+        id: &'a str,
+        /// Why.
+        reason: &'a str,
+        /// How many attempts have failed so far.
+        attempts: u32,
+    },
+    /// The budget of a message is spent. Its key waits until somebody resumes it.
+    #[non_exhaustive]
+    Parked {
+        /// The topic.
+        topic: &'a str,
+        /// The message.
+        id: &'a str,
+        /// Why it failed last.
+        reason: &'a str,
+    },
+    /// The budget of a message is spent. It went to the table of the rejected ones, and the next one
+    /// goes on.
+    #[non_exhaustive]
+    SetAside {
+        /// The topic.
+        topic: &'a str,
+        /// The message.
+        id: &'a str,
+        /// Why it failed last.
+        reason: &'a str,
+    },
+    /// The age of the oldest message of this topic that is first in its key, by the database's
+    /// clock: about every 30 seconds, and zero once when there is none any more.
+    #[non_exhaustive]
+    Oldest {
+        /// The topic.
+        topic: &'a str,
+        /// Its age.
+        age: Duration,
+    },
 }
 
 /// How a purge ended.
@@ -301,6 +373,22 @@ impl Observers {
             None => tracing::debug!(deleted, "purged expired records"),
         }
         self.tell(|observer| observer.purged(&Purged { deleted, failure }));
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn outbox(&self, event: &OutboxEvent<'_>) {
+        match event {
+            OutboxEvent::Parked { .. } | OutboxEvent::SetAside { .. } => {
+                tracing::error!(?event, "a message of an outbox could not be published");
+            }
+            OutboxEvent::Failed { .. } | OutboxEvent::Outage { .. } => {
+                tracing::warn!(?event, "messages of an outbox wait");
+            }
+            OutboxEvent::Sent { .. } | OutboxEvent::Oldest { .. } => {
+                tracing::debug!(?event, "outbox");
+            }
+        }
+        self.tell(|observer| observer.outbox(event));
     }
 
     fn tell(&self, mut what: impl FnMut(&dyn Observer)) {

@@ -84,6 +84,9 @@ struct Inner {
     purgers: Purgers,
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     in_process: InProcess,
+    /// The relays that look for messages after a commit.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    relays: Mutex<Vec<std::sync::Weak<tokio::sync::Notify>>>,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
 }
 
@@ -120,6 +123,8 @@ impl Idempotency {
             purgers: Purgers::default(),
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             in_process: InProcess::default(),
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            relays: Mutex::default(),
             operations: Mutex::default(),
         }))
     }
@@ -134,6 +139,23 @@ impl Idempotency {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn in_process(&self) -> &InProcess {
         &self.0.in_process
+    }
+
+    /// Wakes a relay whenever a transactional call has committed.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn wakes(&self, relay: &Arc<tokio::sync::Notify>) {
+        let mut relays = self.0.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        relays.retain(|relay| relay.strong_count() > 0);
+        relays.push(Arc::downgrade(relay));
+    }
+
+    /// Says that a transactional call has committed, now or before.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn has_committed(&self) {
+        let relays = self.0.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        for relay in relays.iter().filter_map(std::sync::Weak::upgrade) {
+            relay.notify_one();
+        }
     }
 
     /// Begins a call of the operation called `name`: the method form of the attribute.
@@ -321,3 +343,9 @@ impl Idempotency {
 /// Asks the application for the `traceparent` of the call at hand.
 #[derive(Clone)]
 pub(crate) struct TraceParent(pub(crate) Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl std::fmt::Debug for TraceParent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TraceParent")
+    }
+}

@@ -15,7 +15,13 @@ pub trait OutboxDatabase: SqlDatabase + sealed::Dialect {}
 pub(crate) mod sealed {
     use std::future::Future;
 
-    use super::super::{send::Writing, tables::Tables};
+    use sqlx::Connection;
+
+    use super::super::{
+        relay::sleep::Bell,
+        send::Writing,
+        tables::{Column, Tables},
+    };
     use crate::{
         store::{StoreError, sql::Row},
         transaction::SqlDatabase,
@@ -38,8 +44,17 @@ pub(crate) mod sealed {
             doing: &'static str,
         ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-        /// The statements that make the tables.
-        fn ddl(tables: &Tables) -> String;
+        /// The type of a column.
+        fn column(column: Column) -> &'static str;
+
+        /// Says behind an `INSERT` of a first row that it changes nothing where the row is there.
+        fn unless_there(column: &str) -> String;
+
+        /// Stands behind the columns of a table.
+        const TABLE: &'static str;
+
+        /// Whether the indexes of a table are made with it.
+        const HAS_INDEXES_INSIDE: bool;
 
         /// The text that prepares a connection of a relay: each statement sees what was committed
         /// before it.
@@ -47,6 +62,9 @@ pub(crate) mod sealed {
 
         /// The statement that begins a transaction which writes.
         const BEGIN: &'static str;
+
+        /// Stands behind a `SELECT` whose rows nobody else may change before the commit.
+        const LOCKING: &'static str;
 
         /// The time in microseconds, by the database.
         const NOW: &'static str;
@@ -57,6 +75,16 @@ pub(crate) mod sealed {
         /// The text that claims these keys, where nobody else does, for so many microseconds.
         fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String;
 
+        /// Wakes a relay whenever the server says that there are messages, for as long as it is
+        /// polled.
+        fn listen(
+            _: <Self::Connection as Connection>::Options,
+            _: String,
+            _: Bell,
+        ) -> impl Future<Output = ()> + Send {
+            std::future::pending()
+        }
+
         /// Bytes, written out.
         fn bytes(bytes: &[u8]) -> String;
 
@@ -64,7 +92,9 @@ pub(crate) mod sealed {
         fn write(tables: &Tables, message: &Writing) -> String;
 
         /// Whether this error says that a message of this id is there.
-        fn is_there(error: &StoreError) -> bool;
+        fn is_there(_: &StoreError) -> bool {
+            false
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 mod dialect;
 mod message;
 mod operators;
+mod purge;
 mod relay;
 mod send;
 mod tables;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::Pool;
 
@@ -16,10 +17,12 @@ pub use self::{
     dialect::OutboxDatabase,
     message::{Message, MessageError},
     operators::Parked,
-    relay::{Envelope, PublishError, Publisher, Relay, RelayBuilder},
+    relay::{Envelope, OnPoison, PublishError, Publisher, Relay, RelayBuilder},
 };
 use crate::{
+    duration::IntoDuration,
     error::Error,
+    handle::TraceParent,
     store::{
         StoreError,
         sql::{TablePrefix, chosen},
@@ -39,6 +42,10 @@ pub struct Outbox<DB: OutboxDatabase> {
     pool: Pool<DB>,
     tables: Arc<Tables>,
     max_payload: usize,
+    audit_retention: Option<Duration>,
+    trace_parent: Option<TraceParent>,
+    /// How far the clock of the statements is ahead of the database's, in microseconds: for tests.
+    clock_ahead: i64,
 }
 
 impl<DB: OutboxDatabase> Clone for Outbox<DB> {
@@ -47,6 +54,9 @@ impl<DB: OutboxDatabase> Clone for Outbox<DB> {
             pool: self.pool.clone(),
             tables: Arc::clone(&self.tables),
             max_payload: self.max_payload,
+            audit_retention: self.audit_retention,
+            trace_parent: self.trace_parent.clone(),
+            clock_ahead: self.clock_ahead,
         }
     }
 }
@@ -79,6 +89,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             pool: pool.clone(),
             tables: Arc::new(Tables::new(&TablePrefix::default())),
             max_payload: MAX_PAYLOAD,
+            audit_retention: None,
+            trace_parent: None,
+            clock_ahead: 0,
         }
     }
 
@@ -101,6 +114,59 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         Self {
             max_payload,
             ..self
+        }
+    }
+
+    /// Keeps messages for so long after they were confirmed, in the table `outbox_history`: `"30d"`,
+    /// or a `Duration`. Unless it is set, a message is deleted once it is confirmed.
+    ///
+    /// A setting of the relay's process: it is the relay that moves the messages there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] where the duration cannot be read.
+    pub fn audit_retention(self, retention: impl IntoDuration) -> Result<Self, Error> {
+        let audit_retention = Some(retention.into_duration()?);
+        Ok(Self {
+            audit_retention,
+            ..self
+        })
+    }
+
+    /// Sets where the W3C `traceparent` of the sender comes from. It goes with each message, to the
+    /// [envelope](Envelope::traceparent) that a publisher gets.
+    #[must_use]
+    pub fn trace_parent(
+        self,
+        current: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let trace_parent = Some(TraceParent(Arc::new(current)));
+        Self {
+            trace_parent,
+            ..self
+        }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn clock_ahead(self, clock_ahead: i64) -> Self {
+        Self {
+            clock_ahead,
+            ..self
+        }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn poll(&self) -> String {
+        self.tables.look::<DB>(b"")
+    }
+
+    /// Has a text go by a clock that is ahead of the database's.
+    fn by_its_clock(&self, text: String) -> String {
+        match self.clock_ahead {
+            0 => text,
+            ahead => text.replace(DB::NOW, &format!("({} + {ahead})", DB::NOW)),
         }
     }
 
@@ -132,7 +198,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// their own migrations.
     #[must_use]
     pub fn ddl(&self) -> String {
-        DB::ddl(&self.tables)
+        self.tables.ddl::<DB>()
     }
 
     async fn acquire(

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Outbox, dialect::OutboxDatabase, send::OF_A_KEY, tables::Tables};
+use super::{
+    Outbox,
+    dialect::OutboxDatabase,
+    send::OF_A_KEY,
+    tables::{ALL, Tables},
+};
 use crate::{
     error::{BoxError, Error},
     store::{StoreError, StoreErrorKind, sql::Row},
@@ -154,8 +159,6 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 impl Tables {
     /// The text that takes a message out, into the table of those that were rejected.
     pub(super) fn set_aside<DB: OutboxDatabase>(&self, id: &str, reason: &str) -> String {
-        const COLUMNS: &str =
-            "id, message_key, number, topic, headers, payload, traceparent, created";
         let Self {
             messages, rejected, ..
         } = self;
@@ -165,8 +168,8 @@ impl Tables {
             DB::NOW,
         );
         format!(
-            "INSERT INTO {rejected} ({COLUMNS}, rejected, reason)
-             SELECT {COLUMNS}, {now}, {reason} FROM {messages} WHERE id = {id};
+            "INSERT INTO {rejected} ({ALL}, rejected, reason)
+             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE id = {id};
              DELETE FROM {messages} WHERE id = {id};\n"
         )
     }

@@ -4,6 +4,7 @@ use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
     attempt::{Attempt, try_current},
     error::Error,
+    handle::TraceParent,
     store::{StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
@@ -24,6 +25,9 @@ const LANES: u8 = 64;
 /// A key and a lane differ in their first byte, and neither is empty.
 pub(super) const OF_A_KEY: u8 = b'k';
 const OF_A_LANE: u8 = b'l';
+
+/// The W3C's has 55 bytes.
+const LONGEST_TRACE_PARENT: usize = 256;
 
 const DOING: &str = "sending a message";
 
@@ -91,8 +95,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ) -> Result<String, Error> {
         let id = message.identity(try_current().as_ref().map(|attempt| sent(attempt, message)));
         let key = key_of(message, &id);
-        let writing = writing::<DB>(message, &id, &key);
-        let written = DB::query(connection, DB::write(&self.tables, &writing), DOING).await;
+        let writing = self.writing(message, &id, &key);
+        let text = self.by_its_clock(DB::write(&self.tables, &writing));
+        let written = DB::query(connection, text, DOING).await;
         let is_new = match written {
             Ok(rows) => !rows.is_empty(),
             Err(error) if DB::is_there(&error) => false,
@@ -101,6 +106,27 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         match is_new || self.is_same(connection, message, &id, &key).await? {
             true => Ok(id),
             false => Err(Error::MessageChanged { id: id.into() }),
+        }
+    }
+
+    fn writing(&self, message: &Message, id: &str, key: &[u8]) -> Writing {
+        let key = DB::bytes(key);
+        let current = self.trace_parent.as_ref();
+        let trace_parent = current.and_then(|TraceParent(current)| current());
+        let fits = trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT);
+        let values = [
+            DB::bytes(id.as_bytes()),
+            key.clone(),
+            DB::bytes(message.topic.as_bytes()),
+            DB::bytes(&message.framed_headers()),
+            DB::bytes(&message.payload),
+            fits.map_or("NULL".to_owned(), |it| DB::bytes(it.as_bytes())),
+        ];
+        Writing {
+            columns: "id, message_key, topic, headers, payload, traceparent",
+            values: values.join(", "),
+            key,
+            is_numbered: message.key.is_some(),
         }
     }
 
@@ -144,22 +170,5 @@ fn key_of(message: &Message, id: &str) -> Vec<u8> {
                 .fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
             vec![OF_A_LANE, sum % LANES]
         }
-    }
-}
-
-fn writing<DB: OutboxDatabase>(message: &Message, id: &str, key: &[u8]) -> Writing {
-    let key = DB::bytes(key);
-    let values = [
-        DB::bytes(id.as_bytes()),
-        key.clone(),
-        DB::bytes(message.topic.as_bytes()),
-        DB::bytes(&message.framed_headers()),
-        DB::bytes(&message.payload),
-    ];
-    Writing {
-        columns: "id, message_key, topic, headers, payload",
-        values: values.join(", "),
-        key,
-        is_numbered: message.key.is_some(),
     }
 }

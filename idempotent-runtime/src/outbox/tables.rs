@@ -16,13 +16,21 @@ pub struct Tables {
     pub(super) messages: String,
     pub(super) counters: String,
     pub(super) claims: String,
+    pub(super) relays: String,
     pub(super) rejected: String,
+    pub(super) history: String,
+    /// Where Postgres tells relays of messages.
+    pub(super) channel: String,
     prefix: String,
 }
 
+/// The columns of a message.
+pub(super) const ALL: &str =
+    "id, message_key, number, topic, headers, payload, traceparent, created";
+
 /// A column, by what it holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Column {
+pub enum Column {
     /// At most 256 bytes, which an index may hold.
     Short,
     /// Bytes of any length.
@@ -42,7 +50,10 @@ impl Tables {
             messages: table("messages"),
             counters: table("counters"),
             claims: table("claims"),
+            relays: table("relays"),
             rejected: table("rejected"),
+            history: table("history"),
+            channel: table("messages"),
             prefix: prefix.to_string(),
         }
     }
@@ -50,23 +61,35 @@ impl Tables {
     /// The statements that make the tables, each of which changes nothing when it is repeated.
     ///
     /// The id is the only unique key of a message, so that nothing but a copy of it is in the way.
-    pub(super) fn ddl(
-        &self,
-        of: impl Fn(Column) -> &'static str,
-        (options, has_indexes_inside): (&str, bool),
-        unless_there: &str,
-    ) -> String {
-        let (short, long, number) = (of(Column::Short), of(Column::Long), of(Column::Number));
+    pub(super) fn ddl<DB: OutboxDatabase>(&self) -> String {
+        let Self {
+            schema, counters, ..
+        } = self;
+        let (floor, version) = (DB::bytes(b""), DB::unless_there("version"));
+        let unless_there = DB::unless_there("number");
+        self.of_messages::<DB>()
+            + &self.of_relays::<DB>()
+            + &format!(
+                "INSERT INTO {counters} (message_key, number) VALUES ({floor}, 0) {unless_there};
+INSERT INTO {schema} (version, usable_from) VALUES ({VERSION}, 1) {version};
+"
+            )
+    }
+
+    fn of_messages<DB: OutboxDatabase>(&self) -> String {
         let Self {
             schema,
             messages,
             counters,
-            claims,
             rejected,
+            history,
             prefix,
+            ..
         } = self;
+        let (number, short) = (DB::column(Column::Number), DB::column(Column::Short));
+        let (long, options) = (DB::column(Column::Long), DB::TABLE);
         let index = format!("{prefix}outbox_order");
-        let (inside, apart) = match has_indexes_inside {
+        let (inside, apart) = match DB::HAS_INDEXES_INSIDE {
             true => (
                 format!(",\n    KEY {index} (message_key, number)"),
                 String::new(),
@@ -78,6 +101,15 @@ impl Tables {
                 ),
             ),
         };
+        let message = format!(
+            "message_key {short} NOT NULL,
+    number {number} NOT NULL,
+    topic {short} NOT NULL,
+    headers {long} NOT NULL,
+    payload {long} NOT NULL,
+    traceparent {short},
+    created {number} NOT NULL"
+        );
         format!(
             "CREATE TABLE IF NOT EXISTS {schema} (
     version {number} NOT NULL PRIMARY KEY,
@@ -85,19 +117,35 @@ impl Tables {
 ){options};
 CREATE TABLE IF NOT EXISTS {messages} (
     id {short} NOT NULL PRIMARY KEY,
-    message_key {short} NOT NULL,
-    number {number} NOT NULL,
-    topic {short} NOT NULL,
-    headers {long} NOT NULL,
-    payload {long} NOT NULL,
-    traceparent {short},
-    created {number} NOT NULL{inside}
+    {message}{inside}
 ){options};
 {apart}CREATE TABLE IF NOT EXISTS {counters} (
     message_key {short} NOT NULL PRIMARY KEY,
     number {number} NOT NULL
 ){options};
-CREATE TABLE IF NOT EXISTS {claims} (
+CREATE TABLE IF NOT EXISTS {rejected} (
+    id {short} NOT NULL,
+    {message},
+    rejected {number} NOT NULL,
+    reason {long} NOT NULL,
+    PRIMARY KEY (id, rejected)
+){options};
+CREATE TABLE IF NOT EXISTS {history} (
+    id {short} NOT NULL,
+    {message},
+    sent {number} NOT NULL,
+    PRIMARY KEY (sent, id)
+){options};
+"
+        )
+    }
+
+    fn of_relays<DB: OutboxDatabase>(&self) -> String {
+        let Self { claims, relays, .. } = self;
+        let (number, short) = (DB::column(Column::Number), DB::column(Column::Short));
+        let (long, options) = (DB::column(Column::Long), DB::TABLE);
+        format!(
+            "CREATE TABLE IF NOT EXISTS {claims} (
     message_key {short} NOT NULL PRIMARY KEY,
     token {number} NOT NULL,
     lease_end {number} NOT NULL,
@@ -106,20 +154,10 @@ CREATE TABLE IF NOT EXISTS {claims} (
     blocked_since {number} NOT NULL,
     reason {long}
 ){options};
-CREATE TABLE IF NOT EXISTS {rejected} (
-    id {short} NOT NULL,
-    message_key {short} NOT NULL,
-    number {number} NOT NULL,
-    topic {short} NOT NULL,
-    headers {long} NOT NULL,
-    payload {long} NOT NULL,
-    traceparent {short},
-    created {number} NOT NULL,
-    rejected {number} NOT NULL,
-    reason {long} NOT NULL,
-    PRIMARY KEY (id, rejected)
+CREATE TABLE IF NOT EXISTS {relays} (
+    relay {number} NOT NULL PRIMARY KEY,
+    sleeps_until {number} NOT NULL
 ){options};
-INSERT INTO {schema} (version, usable_from) VALUES ({VERSION}, 1) {unless_there};
 "
         )
     }

@@ -22,9 +22,9 @@ mod moment;
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
 #[cfg(any(feature = "postgres", feature = "redis"))]
-mod notifications;
+pub(crate) mod notifications;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-mod pool;
+pub(crate) mod pool;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;

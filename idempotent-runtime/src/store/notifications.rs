@@ -35,7 +35,7 @@ pub(crate) const HELLO: &str = "hello";
 pub(crate) trait Channel: Send + 'static {
     type Error: Display + Send;
 
-    /// What to do where notifications get lost.
+    /// Says once that notifications get lost, and what to do.
     const WHEN_LOST: &str;
 
     /// Begins to listen on a new connection, in bounded time.
@@ -49,6 +49,36 @@ pub(crate) trait Channel: Send + 'static {
 
     /// Listens no longer, in bounded time.
     fn close(self) -> impl Future<Output = ()> + Send;
+}
+
+/// Those who are told.
+pub(crate) trait Audience: Send + Sync {
+    /// Takes a message, which may be [`HELLO`].
+    fn told(&self, message: &str);
+
+    /// Looks at everything: messages may have got lost.
+    fn look(&self);
+
+    /// Whether anybody still wants to be told.
+    fn is_there(&self) -> bool;
+}
+
+impl Audience for Weak<Waiters> {
+    fn told(&self, message: &str) {
+        if let (Some(id), Some(waiters)) = (read_id(message), self.upgrade()) {
+            waiters.wake(&id);
+        }
+    }
+
+    fn look(&self) {
+        if let Some(waiters) = self.upgrade() {
+            waiters.wake_all();
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.upgrade().is_some_and(|waiters| waiters.are_there())
+    }
 }
 
 /// One connection that listens while somebody waits, in a task of its own.
@@ -95,34 +125,38 @@ impl Drop for Listener {
     }
 }
 
-async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, is_live: &AtomicBool) {
-    let mut pause = PAUSE;
+/// Listens until nobody wants to be told any more.
+pub(crate) async fn listen<C: Channel>(
+    channel: &mut C,
+    audience: &impl Audience,
+    is_live: &AtomicBool,
+) {
+    let (mut pause, mut has_warned) = (PAUSE, false);
     // Whoever began this may not have registered yet.
     loop {
-        let ended = hear(channel, waiters, is_live).await;
+        let ended = hear(channel, audience, is_live).await;
         if is_live.swap(false, Ordering::AcqRel) {
             // Whoever relied on being told looks now.
-            wake_all(waiters);
+            audience.look();
             pause = PAUSE;
         }
         let rest = match ended {
             Ok(Heard::Enough) => PAUSE,
             Ok(Heard::Nothing) => {
-                tracing::warn!(
-                    "notifications get lost, so waiters look by themselves; {}",
-                    C::WHEN_LOST
-                );
+                if !std::mem::replace(&mut has_warned, true) {
+                    tracing::warn!("{}", C::WHEN_LOST);
+                }
                 LONG_PAUSE
             }
             Err(error) => {
-                tracing::debug!(%error, "notifications cannot be heard, waiters look by themselves");
+                tracing::debug!(%error, "notifications cannot be heard");
                 let rest = pause;
                 pause = (pause * 2).min(LONG_PAUSE);
                 rest
             }
         };
         tokio::time::sleep(rest).await;
-        if !anybody(waiters) {
+        if !audience.is_there() {
             return;
         }
     }
@@ -138,7 +172,7 @@ enum Heard {
 
 async fn hear<C: Channel>(
     channel: &mut C,
-    waiters: &Weak<Waiters>,
+    audience: &impl Audience,
     is_live: &AtomicBool,
 ) -> Result<Heard, C::Error> {
     channel.open().await?;
@@ -146,34 +180,22 @@ async fn hear<C: Channel>(
     let mut limit = ECHO;
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
-            Ok(Ok(Some(told))) => {
+            Ok(Ok(Some(message))) => {
                 // What moved before this connection listened was told to nobody: whoever looks asks for the interval before
                 // its look, so that it relies on being told of what moves after that look.
                 is_live.store(true, Ordering::Release);
                 limit = IDLE;
-                if let (Some(id), Some(waiters)) = (read_id(&told), waiters.upgrade()) {
-                    waiters.wake(&id);
-                }
+                audience.told(&message);
             }
             Ok(ended) => return ended.map(|_| Heard::Enough),
             Err(_) if !is_live.load(Ordering::Acquire) => return Ok(Heard::Nothing),
-            Err(_) if limit == ECHO || !anybody(waiters) => return Ok(Heard::Enough),
+            Err(_) if limit == ECHO || !audience.is_there() => return Ok(Heard::Enough),
             // Nothing moved, or the connection is dead and nobody said so.
             Err(_) => {
                 channel.hello().await?;
                 limit = ECHO;
             }
         }
-    }
-}
-
-fn anybody(waiters: &Weak<Waiters>) -> bool {
-    waiters.upgrade().is_some_and(|waiters| waiters.are_there())
-}
-
-fn wake_all(waiters: &Weak<Waiters>) {
-    if let Some(waiters) = waiters.upgrade() {
-        waiters.wake_all();
     }
 }
 

@@ -69,6 +69,9 @@ where
                 CallReport::Replayed { .. } => true,
                 _ => false,
             };
+            if stands {
+                handle.has_committed();
+            }
             if let Some(first) = tries.turn.take().filter(|_| stands) {
                 first.recorded();
             }

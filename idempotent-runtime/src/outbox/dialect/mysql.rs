@@ -24,23 +24,26 @@ impl Dialect for MySql {
         tables: &Tables,
         doing: &'static str,
     ) -> Result<(), StoreError> {
-        Self::query(connection, Self::ddl(tables), doing)
+        Self::query(connection, tables.ddl::<Self>(), doing)
             .await
             .map(drop)
     }
 
-    fn ddl(tables: &Tables) -> String {
-        tables.ddl(
-            |column| match column {
-                Column::Short => "VARBINARY(256)",
-                Column::Long => "LONGBLOB",
-                Column::Number => "BIGINT",
-            },
-            (" ENGINE = InnoDB", true),
-            "ON DUPLICATE KEY UPDATE version = version",
-        )
+    fn column(column: Column) -> &'static str {
+        match column {
+            Column::Short => "VARBINARY(256)",
+            Column::Long => "LONGBLOB",
+            Column::Number => "BIGINT",
+        }
     }
 
+    fn unless_there(column: &str) -> String {
+        format!("ON DUPLICATE KEY UPDATE {column} = {column}")
+    }
+
+    const TABLE: &'static str = " ENGINE = InnoDB";
+    const HAS_INDEXES_INSIDE: bool = true;
+    const LOCKING: &'static str = "FOR UPDATE";
     const SESSION: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const BEGIN: &'static str = "START TRANSACTION";
     const NOW: &'static str = NOW;
@@ -69,8 +72,9 @@ impl Dialect for MySql {
         }
     }
 
-    /// Both statements go in one message. `INSERT IGNORE` would swallow other errors than that of
-    /// an id which is there.
+    /// All statements go in one message. The floor goes into a variable, because a statement that
+    /// writes would lock the row, and keep a purge waiting. `INSERT IGNORE` would swallow other
+    /// errors than that of an id which is there.
     fn write(tables: &Tables, message: &Writing) -> String {
         let Tables {
             messages, counters, ..
@@ -85,8 +89,9 @@ impl Dialect for MySql {
             false => (String::new(), NOW.to_owned(), String::new()),
             true => (
                 format!(
-                    "INSERT INTO {counters} (message_key, number)
-                     SELECT {key}, greatest({NOW}, 1 + coalesce(max(number), 0)) FROM {counters} AS floor WHERE message_key = ''
+                    "SELECT number INTO @idempotent_outbox_floor FROM {counters} WHERE message_key = '';
+                     INSERT INTO {counters} (message_key, number)
+                     VALUES ({key}, greatest({NOW}, 1 + @idempotent_outbox_floor))
                      ON DUPLICATE KEY UPDATE number = greatest({counters}.number + 1, {NOW});\n"
                 ),
                 "number".to_owned(),

@@ -1,14 +1,20 @@
 //! Postgres.
 
-use sqlx::postgres::{PgConnection, Postgres};
+use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
 
 use super::{hex, query, rows, sealed::Dialect};
 use crate::{
     outbox::{
+        relay::sleep::Bell,
         send::Writing,
         tables::{Column, Tables},
     },
-    store::StoreError,
+    store::{
+        StoreError,
+        notifications::{Audience, HELLO, listen},
+        pool::{Limits, Place},
+        postgres::listen::Notifications,
+    },
 };
 
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -26,23 +32,29 @@ impl Dialect for Postgres {
             "SELECT pg_advisory_xact_lock(hashtextextended('{}', 7091));\n",
             tables.schema
         );
-        let text = lock + &Self::ddl(tables);
+        let text = lock + &tables.ddl::<Self>();
         Self::query(connection, text, doing).await.map(drop)
     }
 
-    fn ddl(tables: &Tables) -> String {
-        tables.ddl(
-            |column| match column {
-                Column::Short | Column::Long => "bytea",
-                Column::Number => "bigint",
-            },
-            ("", false),
-            "ON CONFLICT DO NOTHING",
-        )
+    fn column(column: Column) -> &'static str {
+        match column {
+            Column::Short | Column::Long => "bytea",
+            Column::Number => "bigint",
+        }
     }
 
+    fn unless_there(_: &str) -> String {
+        "ON CONFLICT DO NOTHING".to_owned()
+    }
+
+    const TABLE: &'static str = "";
+    const HAS_INDEXES_INSIDE: bool = false;
+    const LOCKING: &'static str = "FOR UPDATE";
+    /// It sets nothing where nothing is to be set: behind a proxy that pools transactions, others
+    /// would have the setting, too.
     const SESSION: &'static str =
-        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
+        "SELECT set_config('default_transaction_isolation', 'read committed', false)
+         WHERE current_setting('default_transaction_isolation') <> 'read committed'";
     const BEGIN: &'static str = "BEGIN";
     const NOW: &'static str = NOW;
 
@@ -61,15 +73,26 @@ impl Dialect for Postgres {
         )
     }
 
+    async fn listen(options: PgConnectOptions, channel: String, bell: Bell) {
+        let place = Place::of_options(options);
+        let mut notifications = Notifications::of(&channel.into(), place, Limits::default());
+        listen(&mut notifications, &bell, &bell.is_live).await;
+    }
+
     fn bytes(bytes: &[u8]) -> String {
         format!("'\\x{}'::bytea", hex(bytes))
     }
 
     /// One statement takes the number and writes the message: the counter stays locked until the
-    /// commit.
+    /// commit. The server notifies only where a relay sleeps, because that costs a lock of all at
+    /// the commit.
     fn write(tables: &Tables, message: &Writing) -> String {
         let Tables {
-            messages, counters, ..
+            messages,
+            counters,
+            relays,
+            channel,
+            ..
         } = tables;
         let Writing {
             columns,
@@ -77,28 +100,43 @@ impl Dialect for Postgres {
             key,
             ..
         } = message;
-        let insert = |number: &str, from: &str| {
-            format!(
-                "INSERT INTO {messages} ({columns}, number, created)
-                 SELECT {values}, {number}, {NOW} {from}
-                 ON CONFLICT (id) DO NOTHING RETURNING 1::bigint"
-            )
-        };
-        match message.is_numbered {
-            false => insert(NOW, ""),
-            true => format!(
-                "WITH counted AS (
-                     INSERT INTO {counters} AS counter (message_key, number)
-                     SELECT {key}, greatest({NOW}, 1 + coalesce((SELECT number FROM {counters} WHERE message_key = ''::bytea), 0))
-                     ON CONFLICT (message_key) DO UPDATE SET number = greatest(counter.number + 1, {NOW})
-                     RETURNING number AS taken)
-                 {}",
-                insert("counted.taken", "FROM counted")
+        let (count, number, from) = match message.is_numbered {
+            false => (String::new(), NOW, ""),
+            true => (
+                format!(
+                    "counted AS (
+                         INSERT INTO {counters} AS counter (message_key, number)
+                         SELECT {key}, greatest({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = ''::bytea))
+                         ON CONFLICT (message_key) DO UPDATE SET number = greatest(counter.number + 1, {NOW})
+                         RETURNING number AS taken),"
+                ),
+                "counted.taken",
+                "FROM counted",
             ),
+        };
+        format!(
+            "WITH {count} written AS (
+                 INSERT INTO {messages} ({columns}, number, created)
+                 SELECT {values}, {number}, {NOW} {from}
+                 ON CONFLICT (id) DO NOTHING RETURNING 1)
+             SELECT CASE WHEN EXISTS (SELECT 1 FROM {relays} WHERE sleeps_until > {NOW})
+                 THEN pg_notify('{channel}', '')::text END FROM written"
+        )
+    }
+}
+
+impl Audience for Bell {
+    fn told(&self, message: &str) {
+        if message != HELLO {
+            self.wake.notify_one();
         }
     }
 
-    fn is_there(_: &StoreError) -> bool {
-        false
+    fn look(&self) {
+        self.wake.notify_one();
+    }
+
+    fn is_there(&self) -> bool {
+        true
     }
 }

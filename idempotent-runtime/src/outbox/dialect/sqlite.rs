@@ -21,7 +21,7 @@ impl Dialect for Sqlite {
         tables: &Tables,
         doing: &'static str,
     ) -> Result<(), StoreError> {
-        let text = format!("BEGIN IMMEDIATE;\n{}COMMIT;", Self::ddl(tables));
+        let text = format!("BEGIN IMMEDIATE;\n{}COMMIT;", tables.ddl::<Self>());
         let migrated = Self::query(connection, text, doing).await;
         if migrated.is_err() {
             let _nothing_is_left_open = Self::query(connection, "ROLLBACK".to_owned(), doing).await;
@@ -29,17 +29,20 @@ impl Dialect for Sqlite {
         migrated.map(drop)
     }
 
-    fn ddl(tables: &Tables) -> String {
-        tables.ddl(
-            |column| match column {
-                Column::Short | Column::Long => "BLOB",
-                Column::Number => "INTEGER",
-            },
-            (" STRICT", false),
-            "ON CONFLICT DO NOTHING",
-        )
+    fn column(column: Column) -> &'static str {
+        match column {
+            Column::Short | Column::Long => "BLOB",
+            Column::Number => "INTEGER",
+        }
     }
 
+    fn unless_there(_: &str) -> String {
+        "ON CONFLICT DO NOTHING".to_owned()
+    }
+
+    const TABLE: &'static str = " STRICT";
+    const HAS_INDEXES_INSIDE: bool = false;
+    const LOCKING: &'static str = "";
     const SESSION: &'static str = "SELECT 1";
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const NOW: &'static str = NOW;
@@ -80,7 +83,7 @@ impl Dialect for Sqlite {
             true => (
                 format!(
                     "INSERT INTO {counters} (message_key, number)
-                     SELECT {key}, max({NOW}, 1 + coalesce((SELECT number FROM {counters} WHERE message_key = x''), 0)) WHERE true
+                     SELECT {key}, max({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = x'')) WHERE true
                      ON CONFLICT (message_key) DO UPDATE SET number = max(number + 1, {NOW});\n"
                 ),
                 format!("(SELECT number FROM {counters} WHERE message_key = {key})"),
@@ -91,9 +94,5 @@ impl Dialect for Sqlite {
              SELECT {values}, {number}, {NOW} WHERE true
              ON CONFLICT (id) DO NOTHING RETURNING 1"
         )
-    }
-
-    fn is_there(_: &StoreError) -> bool {
-        false
     }
 }

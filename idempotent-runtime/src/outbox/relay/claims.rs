@@ -2,15 +2,22 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::{Envelope, envelope::COLUMNS};
 use crate::{
-    outbox::{dialect::OutboxDatabase, tables::Tables},
+    outbox::{
+        dialect::OutboxDatabase,
+        tables::{ALL, Tables},
+    },
     record::micros,
     store::{StoreError, StoreErrorKind, sql::Row as _},
 };
 
 /// How many messages a batch has at most, and so how many keys are claimed at once.
 pub(super) const MOST: usize = 1_000;
+/// How long the database may take for a statement.
+const ANSWER: Duration = Duration::from_secs(30);
 /// How many bytes of payloads a batch begins at most.
 const BYTES: usize = 16 * 1024 * 1024;
 
@@ -22,6 +29,8 @@ pub(super) struct Claims<'a, DB: OutboxDatabase> {
     pub(super) tables: &'a Tables,
     pub(super) token: i64,
     pub(super) lease: Duration,
+    /// Whether messages are kept after they were sent.
+    pub(super) keeps: bool,
 }
 
 /// A change of the claims on keys whose first message was not published.
@@ -50,9 +59,50 @@ pub(super) struct Walk {
     pub(super) has_claimed: bool,
 }
 
+impl Tables {
+    /// The text that walks the index from key to key behind `after`.
+    pub(super) fn walk<DB: OutboxDatabase>(&self, after: &[u8]) -> String {
+        let (messages, after) = (&self.messages, DB::bytes(after));
+        let next = |after: &str| {
+            format!(
+                "(SELECT next.message_key FROM {messages} AS next WHERE next.message_key > {after}
+                  ORDER BY next.message_key LIMIT 1)"
+            )
+        };
+        format!(
+            "WITH RECURSIVE walk (message_key, step) AS (
+                 SELECT {first}, 1
+                 UNION ALL
+                 SELECT {second}, step + 1 FROM walk WHERE walk.message_key IS NOT NULL AND step < {MOST})",
+            first = next(&after),
+            second = next("walk.message_key"),
+        )
+    }
+
+    /// The text that looks which keys behind `after` are due.
+    pub(in crate::outbox) fn look<DB: OutboxDatabase>(&self, after: &[u8]) -> String {
+        let (claims, now) = (&self.claims, DB::NOW);
+        format!(
+            "{walk}
+             SELECT walk.message_key,
+                 CASE WHEN claimed.message_key IS NULL
+                     OR (claimed.lease_end <= {now} AND claimed.next_attempt <= {now} AND claimed.blocked_since = 0)
+                     THEN {one} ELSE {zero} END
+             FROM walk LEFT JOIN {claims} AS claimed ON claimed.message_key = walk.message_key
+             WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key",
+            walk = self.walk::<DB>(after),
+            one = DB::number(1),
+            zero = DB::number(0),
+        )
+    }
+}
+
 impl<DB: OutboxDatabase> Claims<'_, DB> {
-    async fn query(&mut self, text: String) -> Result<Vec<DB::Row>, StoreError> {
-        DB::query(self.connection, text, DOING).await
+    pub(super) async fn query(&mut self, text: String) -> Result<Vec<DB::Row>, StoreError> {
+        let answer = timeout(ANSWER, DB::query(self.connection, text, DOING));
+        answer.await.unwrap_or_else(|late| {
+            Err(StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(late))
+        })
     }
 
     fn list<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> String {
@@ -60,37 +110,11 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         values.join(", ")
     }
 
-    /// Walks the index from key to key behind `after`, and claims those that are due.
+    /// Claims the keys behind `after` that are due.
     pub(super) async fn claim(&mut self, after: &[u8]) -> Result<Walk, StoreError> {
-        let Tables {
-            messages, claims, ..
-        } = self.tables;
-        let (after, now) = (DB::bytes(after), DB::NOW);
-        let next = |after: &str| {
-            format!(
-                "(SELECT next.message_key FROM {messages} AS next WHERE next.message_key > {after}
-                  ORDER BY next.message_key LIMIT 1)"
-            )
-        };
-        let walk = format!(
-            "WITH RECURSIVE walk (message_key, step) AS (
-                 SELECT {first}, 1
-                 UNION ALL
-                 SELECT {second}, step + 1 FROM walk WHERE walk.message_key IS NOT NULL AND step < {MOST})
-             SELECT walk.message_key,
-                 CASE WHEN claimed.message_key IS NULL
-                     OR (claimed.lease_end <= {now} AND claimed.next_attempt <= {now} AND claimed.blocked_since = 0)
-                     THEN {one} ELSE {zero} END
-             FROM walk LEFT JOIN {claims} AS claimed ON claimed.message_key = walk.message_key
-             WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key",
-            first = next(&after),
-            second = next("walk.message_key"),
-            one = DB::number(1),
-            zero = DB::number(0),
-        );
         let mut due = Vec::new();
         let mut last = None;
-        let rows = self.query(walk).await?;
+        let rows = self.query(self.tables.look::<DB>(after)).await?;
         for row in &rows {
             let key = row.bytes(0).map_err(damaged)?.unwrap_or_default();
             if row.number(1).map_err(damaged)? == Some(1) {
@@ -117,7 +141,7 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         let look = format!(
             "SELECT {COLUMNS} FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
-                     claimed.attempts,
+                     claimed.attempts, message.traceparent,
                      sum(length(message.payload)) OVER (ORDER BY message.message_key, message.id) AS bytes
                  FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
                  WHERE claimed.token = {token}
@@ -146,7 +170,18 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         }
         let messages = &self.tables.messages;
         let ids = Self::list(confirmed.iter().map(|it| it.id.as_bytes()));
-        let mut text = format!("DELETE FROM {messages} WHERE id IN ({ids})");
+        let delete = format!("DELETE FROM {messages} WHERE id IN ({ids})");
+        let mut text = match self.keeps {
+            false => delete,
+            true => {
+                let (history, now) = (&self.tables.history, DB::NOW);
+                format!(
+                    "{};\nINSERT INTO {history} ({ALL}, sent) SELECT {ALL}, {now} FROM {messages} WHERE id IN ({ids}) {};\n{delete};\nCOMMIT",
+                    DB::BEGIN,
+                    DB::LOCKING
+                )
+            }
+        };
         let tried = confirmed.iter().filter(|it| it.attempts > 0);
         let tried = Self::list(tried.map(|it| &*it.place));
         if !tried.is_empty() {
@@ -187,26 +222,21 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         self.query(text).await.map(drop)
     }
 
-    /// Gives back the keys that have no message left, or all of them.
-    pub(super) async fn give_back(&mut self, all: bool) -> Result<(), StoreError> {
+    /// Gives all keys back. The count of attempts stays with the message that it counts.
+    pub(super) async fn give_back(&mut self) -> Result<(), StoreError> {
         let Tables {
             messages, claims, ..
         } = self.tables;
         let token = self.token;
-        let text = match all {
-            true => format!(
-                "DELETE FROM {claims} WHERE token = {token} AND attempts = 0;
-                 UPDATE {claims} SET token = 0, lease_end = 0 WHERE token = {token}"
-            ),
-            false => format!(
-                "DELETE FROM {claims} WHERE token = {token} AND NOT EXISTS
-                     (SELECT 1 FROM {messages} WHERE {messages}.message_key = {claims}.message_key)"
-            ),
-        };
+        let text = format!(
+            "DELETE FROM {claims} WHERE token = {token} AND (attempts = 0 OR NOT EXISTS
+                 (SELECT 1 FROM {messages} WHERE {messages}.message_key = {claims}.message_key));
+             UPDATE {claims} SET token = 0, lease_end = 0 WHERE token = {token}"
+        );
         self.query(text).await.map(drop)
     }
 }
 
-fn damaged(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+pub(super) fn damaged(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source)
 }

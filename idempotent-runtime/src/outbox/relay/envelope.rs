@@ -21,6 +21,8 @@ pub struct Envelope {
     pub headers: Vec<(String, String)>,
     /// The payload.
     pub payload: Bytes,
+    /// The W3C `traceparent` of the sender, where the outbox [knows](crate::outbox::Outbox::trace_parent) it.
+    pub traceparent: Option<String>,
     /// The key or the lane, as it is claimed.
     pub(super) place: Vec<u8>,
     /// How often it was rejected.
@@ -28,7 +30,8 @@ pub struct Envelope {
 }
 
 /// The columns of which an envelope is made.
-pub(super) const COLUMNS: &str = "id, message_key, number, topic, headers, payload, attempts";
+pub(super) const COLUMNS: &str =
+    "id, message_key, number, topic, headers, payload, attempts, traceparent";
 
 impl Envelope {
     pub(super) fn read(row: &impl Row) -> Result<Self, BoxError> {
@@ -47,7 +50,9 @@ impl Envelope {
             Some(_) => Some(u64::try_from(number(2)?)?),
             None => None,
         };
+        let traceparent = row.bytes(7)?.map(String::from_utf8).transpose()?;
         Ok(Self {
+            traceparent,
             id: text(0)?,
             topic: text(3)?,
             number: counted,

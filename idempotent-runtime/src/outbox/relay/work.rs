@@ -2,35 +2,40 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use sqlx::{ConnectOptions, Connection};
+use sqlx::ConnectOptions as _;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, sleep_until},
 };
 
 use super::{
-    Envelope, PublishError, Publisher, Settings,
+    Envelope, PublishError, Publisher,
+    ages::Ages,
+    builder::Settings,
     claims::{Claims, MOST},
     failures::Failures,
+    sleep::{Bell, Sleep},
 };
 use crate::{
-    outbox::{Outbox, dialect::OutboxDatabase, tables::Tables},
+    observe::Observers,
+    outbox::{Outbox, dialect::OutboxDatabase},
     run::{race, survive},
     store::StoreError,
 };
 
-type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
+/// The pause after a look also where it is woken again and again.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
-/// The shortest pause between two looks that found nothing.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// When it purges at the latest, and how often from then on.
+const FIRST_PURGE: Duration = Duration::from_secs(10 * 60);
+const NEXT_PURGE: Duration = Duration::from_secs(60 * 60);
 
 /// How often a relay that has enough to do looks for more keys.
 const NEXT_WALK: Duration = Duration::from_millis(100);
 
 /// A relay at work.
 pub(super) struct Work<DB: OutboxDatabase, P> {
-    options: Options<DB>,
-    tables: Arc<Tables>,
+    outbox: Outbox<DB>,
     publisher: P,
     settings: Settings,
     connection: Option<DB::Connection>,
@@ -42,51 +47,90 @@ pub(super) struct Work<DB: OutboxDatabase, P> {
     walked: Vec<u8>,
     walks_at: Instant,
     failures: Failures,
+    ages: Ages,
+    purges_at: Instant,
 }
 
 impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
-    pub(super) fn new(outbox: &Outbox<DB>, publisher: P, settings: Settings) -> Self {
+    pub(super) fn new(
+        outbox: Outbox<DB>,
+        publisher: P,
+        settings: Settings,
+        observers: Observers,
+    ) -> Self {
+        let now = Instant::now();
         Self {
-            options: (*outbox.pool.connect_options()).clone(),
-            tables: Arc::clone(&outbox.tables),
+            outbox,
             publisher,
             settings,
             connection: None,
             token: token(),
             held_until: None,
             walked: Vec::new(),
-            walks_at: Instant::now(),
-            failures: Failures::default(),
+            walks_at: now,
+            failures: Failures::new(observers.clone()),
+            ages: Ages::new(observers),
+            purges_at: now + FIRST_PURGE.mul_f64(rand::random_range(0.1..=1.0)),
         }
     }
 
-    pub(super) async fn run(mut self, wake: Arc<Notify>, stopped: watch::Receiver<bool>) {
-        let mut pause = SHORTEST_PAUSE;
+    /// Works until it is stopped, and hears meanwhile whether there is more to do.
+    pub(super) async fn run(self, wake: Arc<Notify>, stopped: watch::Receiver<bool>) {
+        let bell = Bell {
+            wake,
+            is_live: Arc::default(),
+        };
+        let options = (*self.outbox.pool.connect_options()).clone();
+        let listening = DB::listen(options, self.outbox.tables.channel.clone(), bell.clone());
+        race(self.rounds(bell, stopped), listening).await;
+    }
+
+    async fn rounds(mut self, bell: Bell, stopped: watch::Receiver<bool>) {
+        let mut sleep = Sleep::new(bell.clone(), token());
+        let pauses = self.settings.pauses;
+        let mut pause = pauses.0;
         while !*stopped.borrow() {
-            match self.round().await {
-                Ok(0) => {}
-                Ok(_) => {
-                    pause = SHORTEST_PAUSE;
-                    continue;
+            match self.turn(&mut sleep, pause).await {
+                Ok(Turn::Rest) => {
+                    pause = rest(&bell.wake, pause, pauses).await;
+                    self.walks_at = Instant::now();
                 }
+                Ok(Turn::Again) => {}
+                Ok(Turn::Published) => pause = pauses.0,
                 Err(error) => {
                     tracing::warn!(%error, "a relay cannot reach its database");
                     self.connection = None;
                     self.token = token();
                     self.held_until = None;
+                    pause = rest(&bell.wake, pause, pauses).await;
                 }
             }
-            let resting = sleep(pause.mul_f64(rand::random_range(0.8..=1.2)));
-            pause = match race(wake.notified(), resting).await {
-                Some(()) => SHORTEST_PAUSE,
-                None => (pause * 2).min(self.settings.longest_pause),
-            };
         }
-        if let Ok(mut claims) = self.claims().await
-            && let Err(error) = claims.give_back(true).await
-        {
+        let given_back = async {
+            let mut claims = self.claims().await?;
+            claims.give_back().await?;
+            sleep.get_up(&mut claims).await
+        };
+        if let Err(error) = given_back.await {
             tracing::debug!(%error, "a relay does not give its keys back, and their lease ends by itself");
         }
+    }
+
+    async fn turn(&mut self, sleep: &mut Sleep, pause: Duration) -> Result<Turn, StoreError> {
+        if self.round().await? > 0 {
+            sleep.get_up(&mut self.claims().await?).await?;
+            return Ok(Turn::Published);
+        }
+        if Instant::now() >= self.purges_at {
+            self.purges_at = Instant::now() + NEXT_PURGE;
+            let outbox = self.outbox.clone();
+            outbox.purge_on(self.claims().await?.connection).await?;
+        }
+        let has_written = sleep.lie_down(&mut self.claims().await?, pause).await?;
+        Ok(match has_written {
+            true => Turn::Again,
+            false => Turn::Rest,
+        })
     }
 
     async fn claims(&mut self) -> Result<Claims<'_, DB>, StoreError> {
@@ -94,7 +138,8 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             Some(connection) => connection,
             None => {
                 const DOING: &str = "connecting a relay";
-                let opened = self.options.connect().await;
+                let options = (*self.outbox.pool.connect_options()).clone();
+                let opened = options.disable_statement_logging().connect().await;
                 let mut opened = opened.map_err(|error| DB::store_error(error, DOING))?;
                 DB::query(&mut opened, DB::SESSION.to_owned(), DOING).await?;
                 opened
@@ -102,9 +147,10 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         };
         Ok(Claims {
             connection: self.connection.insert(connection),
-            tables: &self.tables,
+            tables: &self.outbox.tables,
             token: self.token,
             lease: self.settings.lease,
+            keeps: self.outbox.audit_retention.is_some(),
         })
     }
 
@@ -120,7 +166,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             self.walks_at = Instant::now();
         }
         if batch.is_empty() {
-            self.claims().await?.give_back(false).await?;
+            self.claims().await?.give_back().await?;
             self.held_until = None;
             return Ok(0);
         }
@@ -134,15 +180,13 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             }
         }
         self.claims().await?.delete(&confirmed).await?;
-        for envelope in &confirmed {
-            self.failures.confirmed(envelope);
-        }
-        for pause in self.failures.pauses(&failed, self.settings.budget) {
+        self.failures.confirmed(&confirmed);
+        for pause in self.failures.pauses(&failed, &self.settings) {
             self.claims().await?.pause(&pause).await?;
         }
         if !self.walked.is_empty() {
             // More keys wait than are held at once, and each has its turn.
-            self.claims().await?.give_back(true).await?;
+            self.claims().await?.give_back().await?;
             self.held_until = None;
             self.walks_at = Instant::now();
         }
@@ -155,12 +199,20 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             return Ok(());
         }
         let (walked, began) = (std::mem::take(&mut self.walked), Instant::now());
-        let walk = self.claims().await?.claim(&walked).await?;
+        let mut ages = std::mem::take(&mut self.ages);
+        let mut claims = self.claims().await?;
+        let measured = ages.measure(&mut claims, &walked).await;
+        let walk = claims.claim(&walked).await;
+        self.ages = ages;
+        let walk = measured.and(walk)?;
         if walk.has_claimed {
             let ends = began + self.settings.lease;
             self.held_until.get_or_insert(ends);
         }
         self.walked = walk.ended.unwrap_or_default();
+        if self.walked.is_empty() {
+            self.ages.end();
+        }
         self.walks_at = Instant::now() + NEXT_WALK;
         Ok(())
     }
@@ -199,15 +251,43 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             if let Some(connection) = &mut connection {
                 let mut claims = Claims::<DB> {
                     connection,
-                    tables: &self.tables,
+                    tables: &self.outbox.tables,
                     token,
                     lease: self.settings.lease,
+                    keeps: false,
                 };
                 let sent = Instant::now();
                 claims.renew().await?;
                 self.held_until = Some(sent + self.settings.lease);
             }
         }
+    }
+}
+
+/// What a relay does after a turn.
+enum Turn {
+    /// It looks again at once.
+    Again,
+    /// It has published something, and looks again at once.
+    Published,
+    /// There was nothing to do.
+    Rest,
+}
+
+/// Rests for so long, unless it is woken; tells how long the next rest is.
+async fn rest(
+    wake: &Notify,
+    pause: Duration,
+    (shortest, longest): (Duration, Duration),
+) -> Duration {
+    let earliest = Instant::now() + LEAST_PAUSE;
+    let resting = sleep(pause.mul_f64(rand::random_range(0.8..=1.2)));
+    match race(wake.notified(), resting).await {
+        Some(()) => {
+            sleep_until(earliest).await;
+            shortest
+        }
+        None => (pause * 2).min(longest),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::store::{
 };
 
 /// A channel of `LISTEN`.
-pub(super) struct Notifications {
+pub(crate) struct Notifications {
     place: Place<PgConnectOptions>,
     limits: Limits,
     channel: Arc<str>,
@@ -29,10 +29,10 @@ struct Open {
     pool: PgPool,
 }
 
-const DOING: &str = "listening for records that move";
+const DOING: &str = "listening for notifications";
 
 impl Notifications {
-    pub(super) fn of(channel: &Arc<str>, place: Place<PgConnectOptions>, limits: Limits) -> Self {
+    pub(crate) fn of(channel: &Arc<str>, place: Place<PgConnectOptions>, limits: Limits) -> Self {
         Self {
             place,
             limits,
@@ -54,7 +54,7 @@ impl Notifications {
 impl Channel for Notifications {
     type Error = StoreError;
 
-    const WHEN_LOST: &str = "say `transaction_pooling()` where a proxy pools transactions";
+    const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of a store, or go past the proxy";
 
     /// With a new pool each time: a listener takes leave in a task of the driver's, and where the server hangs, that keeps one of the
     /// two connections for as long.

@@ -5,7 +5,7 @@ mod calls;
 mod connection;
 pub(super) mod failure;
 mod inner;
-mod listen;
+pub(crate) mod listen;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;

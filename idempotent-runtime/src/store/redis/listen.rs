@@ -36,7 +36,7 @@ impl Published {
 impl Channel for Published {
     type Error = StoreError;
 
-    const WHEN_LOST: &str = "allow the user the channel that begins with the store's key prefix";
+    const WHEN_LOST: &str = "notifications get lost, so waiters look by themselves; allow the user the channel that begins with the store's key prefix";
 
     async fn open(&mut self) -> Result<(), StoreError> {
         self.stream = None;

@@ -4,8 +4,11 @@ mod bad_input;
 mod broker;
 mod ids;
 mod parked;
+mod purges;
 mod relays;
 mod sends;
+mod told;
+mod waking;
 
 use idempotent_runtime::outbox::{Message, Outbox, OutboxDatabase};
 use sqlx::Database;
@@ -32,6 +35,12 @@ fn placed(order: i64) -> Message {
 async fn count<S: Shop>(shop: &S) -> i64 {
     let query = format!("SELECT count(*) FROM {}outbox_messages", prefix(shop));
     numbers(shop, query).await[0]
+}
+
+/// How many keys have a counter: one row more is the floor.
+async fn counters<S: Shop>(shop: &S) -> i64 {
+    let query = format!("SELECT count(*) FROM {}outbox_counters", prefix(shop));
+    numbers(shop, query).await[0] - 1
 }
 
 /// The numbers of the messages of this key, in order.
