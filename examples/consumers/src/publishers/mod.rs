@@ -1,0 +1,3 @@
+//! Publishers for a relay, one a file, to copy.
+
+pub mod nats;
