@@ -117,6 +117,12 @@ fn two_services_on_nats_have_one_invoice_for_each_committed_order() {
 
 #[test]
 #[ignore = "needs a server"]
+fn two_services_on_rabbitmq_have_one_invoice_for_each_committed_order() {
+    run_two_services("rabbitmq");
+}
+
+#[test]
+#[ignore = "needs a server"]
 fn two_services_without_outbox_and_inbox_have_wrong_invoices() {
     let mut services = command_with_brokers("two_services");
     let output = services.arg("--unprotected").output();

@@ -1,3 +1,4 @@
 //! Publishers for a relay, one a file, to copy.
 
 pub mod nats;
+pub mod rabbitmq;

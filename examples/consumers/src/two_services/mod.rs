@@ -15,7 +15,7 @@ mod server;
 use std::{env, process::ExitCode};
 
 use self::{plan::Service, server::Local};
-use crate::{Failure, nats::Nats};
+use crate::{Failure, nats::Nats, rabbitmq::RabbitMq};
 
 /// The program: it takes its words from the command line.
 pub fn program() -> Result<ExitCode, Failure> {
@@ -23,6 +23,7 @@ pub fn program() -> Result<ExitCode, Failure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["nats", ref words @ ..] => on::<Nats>(words),
+        ["rabbitmq", ref words @ ..] => on::<RabbitMq>(words),
         ref words => on::<Nats>(words),
     }
 }

@@ -16,10 +16,21 @@ use tokio::{
 };
 
 use super::plan::QUEUE;
-use crate::{Failure, broker::Broker, nats::Nats, publishers::nats::NatsPublisher};
+use crate::{
+    Failure,
+    broker::Broker,
+    nats::Nats,
+    publishers::{nats::NatsPublisher, rabbitmq::RabbitMqPublisher},
+    rabbitmq::RabbitMq,
+    server::find,
+};
 
 /// More than a broker takes to start.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node that waits does not spin, and other hosts do not reach it.
+const ERLANG: &str =
+    "+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}";
 
 /// A broker that this program can start, and its publisher.
 pub(super) trait Local: Broker {
@@ -51,6 +62,49 @@ impl Local for Nats {
 
     fn url([port, ..]: Ports) -> String {
         format!("nats://127.0.0.1:{port}")
+    }
+}
+
+impl Local for RabbitMq {
+    type Publisher = RabbitMqPublisher;
+
+    async fn publisher(url: &str) -> Result<RabbitMqPublisher, Failure> {
+        Ok(RabbitMqPublisher::new(url, ""))
+    }
+
+    /// A node, and the port mapper that it registers with.
+    fn processes(folder: &Path, ports: Ports) -> Result<Vec<Command>, Failure> {
+        let [port, cluster_port, mapper_port] = ports.map(|port| port.to_string());
+        let mut mapper = Command::new("epmd");
+        mapper.args(["-address", "127.0.0.1", "-port", &mapper_port]);
+        // The program in the path is a link to a script that only root and `rabbitmq` may run.
+        let wrapper = find(Self::PROGRAM).and_then(|program| program.canonicalize().ok());
+        let program = wrapper.map(|it| it.with_file_name(Self::PROGRAM));
+        let mut node = Command::new(program.unwrap_or_else(|| Self::PROGRAM.into()));
+        node.env("HOME", folder)
+            .env("RABBITMQ_MNESIA_BASE", folder.join("data"))
+            .env("RABBITMQ_LOG_BASE", folder.join("logs"))
+            .env("RABBITMQ_PID_FILE", folder.join("pid"))
+            // Files that are not there, in place of those of the machine.
+            .env("RABBITMQ_CONFIG_FILE", folder.join("none"))
+            .env("RABBITMQ_CONF_ENV_FILE", folder.join("none"))
+            .env("RABBITMQ_ADVANCED_CONFIG_FILE", folder.join("none"))
+            .env("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("none"))
+            .env(
+                "RABBITMQ_NODENAME",
+                format!("two-services-{port}@localhost"),
+            )
+            .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
+            .env("RABBITMQ_NODE_PORT", port)
+            .env("RABBITMQ_DIST_PORT", cluster_port)
+            .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", ERLANG)
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            .env("ERL_EPMD_PORT", mapper_port);
+        Ok(vec![mapper, node])
+    }
+
+    fn url([port, ..]: Ports) -> String {
+        format!("amqp://guest:guest@127.0.0.1:{port}/%2f")
     }
 }
 
