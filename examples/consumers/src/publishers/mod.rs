@@ -2,3 +2,4 @@
 
 pub mod nats;
 pub mod rabbitmq;
+pub mod webhook;

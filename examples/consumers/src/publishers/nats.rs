@@ -58,7 +58,7 @@ impl NatsPublisher {
 
 impl Publisher for NatsPublisher {
     async fn publish(&self, batch: &[Envelope]) -> Vec<Result<(), PublishError>> {
-        // Without a connection, the client would keep the messages in its memory and send them late.
+        // Without a connection, the client would keep the messages in memory and send them late.
         if self.client.connection_state() != State::Connected {
             return vec![Err(PublishError::Outage); batch.len()];
         }
