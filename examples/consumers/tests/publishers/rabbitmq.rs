@@ -151,6 +151,8 @@ async fn a_broker_that_falls_silent_leaves_unknown_what_was_not_confirmed() {
     proxy.cut_next(Disconnect::Silence);
     let results = publisher.publish(&batch).await;
     assert_eq!(results, vec![Err(PublishError::Unknown); BATCH]);
+    // The next batch has a new connection.
+    assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
     queue.delete().await;
 }
 
