@@ -22,6 +22,13 @@ pub trait Broker: Sized + Send + Sync + 'static {
     /// Connects, and makes the queues where they are not there.
     fn connect(url: &str, queue: &str) -> impl Future<Output = Result<Self, Failure>> + Send;
 
+    /// Connects so that a message is delivered only after the one before it is settled, whatever
+    /// becomes of consumers. Make a queue in this way or in the other one.
+    fn connect_in_order(
+        url: &str,
+        queue: &str,
+    ) -> impl Future<Output = Result<Self, Failure>> + Send;
+
     /// Sends a message, and waits until the broker has it.
     fn publish(&self, id: &str, body: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send;
 

@@ -6,12 +6,16 @@
 //! * `worker.rs` is the consumer: a process that may be killed at any moment. `consume.rs` is its
 //!   loop.
 //! * `run.rs` sends the orders, starts two workers, troubles them, and counts the invoices.
+//! * `publishers/` has the publishers for the relay of an outbox: parts to copy, too.
+//! * `two_services/` has a service with an outbox and one with an inbox, and their own `run.rs`.
 
 pub mod broker;
 pub mod consume;
 pub mod nats;
 pub mod network;
+pub mod publishers;
 pub mod rabbitmq;
+pub mod two_services;
 
 mod books;
 mod orders;

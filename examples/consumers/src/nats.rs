@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, future::Future, time::Duration};
 
 use async_nats::{
     ConnectOptions, HeaderMap,
+    header::NATS_MESSAGE_ID,
     jetstream::{
         self, AckKind, Context, Message,
         consumer::{
@@ -22,7 +23,8 @@ use crate::{
     broker::{Broker, DeadLetter, Delivery},
 };
 
-/// The server could deduplicate by `Nats-Msg-Id`, for two minutes. These programs do without.
+/// The server could deduplicate by `Nats-Msg-Id`, for two minutes. These programs do without, except
+/// for the publisher of an outbox.
 const ID: &str = "Message-Id";
 const REASON: &str = "Reason";
 
@@ -31,6 +33,9 @@ const CONSUMER: &str = "consumer";
 
 /// The effective ack wait: `backoff` would override it.
 const ACK_WAIT: Duration = Duration::from_secs(1);
+
+/// How many messages may be out at once, in all consumers.
+const AT_ONCE: i64 = 1_000;
 
 /// An answer that a lost connection took along never comes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,15 +54,8 @@ pub struct NatsDelivery {
     jetstream: Context,
 }
 
-impl Broker for Nats {
-    const NAME: &'static str = "nats";
-    const VARIABLE: &'static str = "NATS_URL";
-    const PROGRAM: &'static str = "nats-server";
-    const ACK_WAIT: Option<Duration> = Some(ACK_WAIT);
-
-    type Delivery = NatsDelivery;
-
-    async fn connect(url: &str, queue: &str) -> Result<Self, Failure> {
+impl Nats {
+    async fn open(url: &str, queue: &str, at_once: i64) -> Result<Self, Failure> {
         // A test stands between this client and the server, which would name its own address.
         let options = ConnectOptions::new().ignore_discovered_servers();
         let jetstream = jetstream::new(options.connect(url).await?);
@@ -75,6 +73,7 @@ impl Broker for Nats {
             ack_wait: ACK_WAIT,
             // Without a limit: `max_deliveries` of our consumer is the first one.
             max_deliver: -1,
+            max_ack_pending: at_once,
             ..ConsumerConfig::default()
         };
         let stream = jetstream.get_stream(queue).await?;
@@ -86,6 +85,25 @@ impl Broker for Nats {
             queue: queue.to_owned(),
             jetstream,
         })
+    }
+}
+
+impl Broker for Nats {
+    const NAME: &'static str = "nats";
+    const VARIABLE: &'static str = "NATS_URL";
+    const PROGRAM: &'static str = "nats-server";
+    const ACK_WAIT: Option<Duration> = Some(ACK_WAIT);
+
+    type Delivery = NatsDelivery;
+
+    async fn connect(url: &str, queue: &str) -> Result<Self, Failure> {
+        Self::open(url, queue, AT_ONCE).await
+    }
+
+    /// The server holds back all other messages while one is out, also while that one waits for its
+    /// next try, or for the end of the ack wait after its consumer was killed.
+    async fn connect_in_order(url: &str, queue: &str) -> Result<Self, Failure> {
+        Self::open(url, queue, 1).await
     }
 
     async fn publish(&self, id: &str, body: &[u8]) -> Result<(), Failure> {
@@ -99,7 +117,7 @@ impl Broker for Nats {
     async fn next(&mut self) -> Result<NatsDelivery, Failure> {
         let message = self.messages.next().await.ok_or("the stream has ended")??;
         let headers = message.headers.as_ref();
-        let id = headers.and_then(|headers| headers.get(ID));
+        let id = headers.and_then(|headers| headers.get(ID).or(headers.get(NATS_MESSAGE_ID)));
         Ok(NatsDelivery {
             id: id.map(ToString::to_string).unwrap_or_default(),
             count: u32::try_from(message.info()?.delivered)?,

@@ -45,22 +45,19 @@ pub struct RabbitMqDelivery {
     dead_letters: String,
 }
 
-impl Broker for RabbitMq {
-    const NAME: &'static str = "rabbitmq";
-    const VARIABLE: &'static str = "RABBITMQ_URL";
-    const PROGRAM: &'static str = "rabbitmq-server";
-    const ACK_WAIT: Option<Duration> = None;
-
-    type Delivery = RabbitMqDelivery;
-
-    async fn connect(url: &str, queue: &str) -> Result<Self, Failure> {
+impl RabbitMq {
+    async fn open(
+        url: &str,
+        queue: &str,
+        prefetch: u16,
+        mut arguments: FieldTable,
+    ) -> Result<Self, Failure> {
         let connection = Connection::connect(url, ConnectionProperties::default()).await?;
         let channel = connection.create_channel().await?;
         channel
             .confirm_select(ConfirmSelectOptions::default())
             .await?;
         // Without `x-delivery-limit`: `max_deliveries` of our consumer is the first limit.
-        let mut arguments = FieldTable::default();
         let quorum = AMQPValue::LongString("quorum".into());
         arguments.insert("x-queue-type".into(), quorum);
         for name in [queue.to_owned(), dead_letters_of(queue)] {
@@ -71,7 +68,7 @@ impl Broker for RabbitMq {
             );
             declared.await?;
         }
-        let limit = channel.basic_qos(PREFETCH, BasicQosOptions::default());
+        let limit = channel.basic_qos(prefetch, BasicQosOptions::default());
         limit.await?;
         Ok(Self {
             connection,
@@ -79,6 +76,28 @@ impl Broker for RabbitMq {
             queue: queue.to_owned(),
             consumer: None,
         })
+    }
+}
+
+impl Broker for RabbitMq {
+    const NAME: &'static str = "rabbitmq";
+    const VARIABLE: &'static str = "RABBITMQ_URL";
+    const PROGRAM: &'static str = "rabbitmq-server";
+    const ACK_WAIT: Option<Duration> = None;
+
+    type Delivery = RabbitMqDelivery;
+
+    async fn connect(url: &str, queue: &str) -> Result<Self, Failure> {
+        Self::open(url, queue, PREFETCH, FieldTable::default()).await
+    }
+
+    /// One consumer is active, and it holds one message. Another one becomes active when that one is
+    /// gone and its message is back at the head of the queue.
+    async fn connect_in_order(url: &str, queue: &str) -> Result<Self, Failure> {
+        let mut arguments = FieldTable::default();
+        let single = AMQPValue::Boolean(true);
+        arguments.insert("x-single-active-consumer".into(), single);
+        Self::open(url, queue, 1, arguments).await
     }
 
     async fn publish(&self, id: &str, body: &[u8]) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::{
     env,
     io::{BufRead as _, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -71,7 +71,12 @@ impl Drop for Server {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
+    find(program).is_some()
+}
+
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    let mut files = env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
 }

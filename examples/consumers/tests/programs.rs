@@ -29,14 +29,19 @@ fn printed(output: &Output) -> String {
     format!("{printed}{errors}")
 }
 
-/// Runs a program that starts its broker.
-fn run(program: &str) {
+/// The program, with the brokers that it may start.
+fn command_with_brokers(program: &str) -> Command {
     let path = env::var("PATH").unwrap_or_default();
     let programs = env::var("IDEMPOTENT_TEST_PROGRAMS").expect("`cargo xtask test` sets it");
-    let output = command(program)
-        .env("PATH", format!("{path}:{programs}"))
-        .output()
-        .expect("the program starts");
+    let mut command = command(program);
+    command.env("PATH", format!("{path}:{programs}"));
+    command
+}
+
+/// Runs a program that starts its broker.
+fn run(program: &str) {
+    let output = command_with_brokers(program).output();
+    let output = output.expect("the program starts");
     let printed = printed(&output);
     assert!(output.status.success(), "{printed}");
     for said in [
@@ -84,6 +89,58 @@ fn on_nats_without_the_library_orders_have_more() {
 #[ignore = "needs a server"]
 fn on_rabbitmq_without_the_library_orders_have_more() {
     run_unprotected("rabbitmq", "RABBITMQ_URL");
+}
+
+/// Runs the two services on a broker of their own.
+fn run_two_services(broker: &str) {
+    let mut services = command_with_brokers("two_services");
+    let output = services.arg(broker).output().expect("the program starts");
+    let printed = printed(&output);
+    assert!(output.status.success(), "{printed}");
+    let restarted = format!("through {broker}, which was restarted 1 times.");
+    for said in [
+        &restarted,
+        "killed 4 times, the one of the invoices 4 times.",
+        "  orders          180\n",
+        "  invoices        180\n",
+        "Each committed order has one invoice, in the order of its customer's orders.",
+    ] {
+        assert!(printed.contains(said), "{printed}");
+    }
+}
+
+#[test]
+#[ignore = "needs a server"]
+fn two_services_on_nats_have_one_invoice_for_each_committed_order() {
+    run_two_services("nats");
+}
+
+#[test]
+#[ignore = "needs a server"]
+fn two_services_on_rabbitmq_have_one_invoice_for_each_committed_order() {
+    run_two_services("rabbitmq");
+}
+
+#[test]
+#[ignore = "needs a server"]
+fn two_services_without_outbox_and_inbox_have_wrong_invoices() {
+    let mut services = command_with_brokers("two_services");
+    let output = services.arg("--unprotected").output();
+    let output = output.expect("the program starts");
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    let wrong = "invoices are of orders that were rolled back.";
+    assert!(printed.contains(wrong), "{printed}");
+}
+
+#[test]
+fn where_no_broker_can_be_started_the_two_services_say_what_to_do() {
+    let empty = env::temp_dir().join("no-programs");
+    let output = command("two_services").env("PATH", empty).output();
+    let output = output.expect("the program starts");
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("apt-get install nats-server"), "{printed}");
 }
 
 #[test]

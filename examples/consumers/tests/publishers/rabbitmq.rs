@@ -1,0 +1,172 @@
+//! RabbitMQ.
+
+use std::env;
+
+use consumer_examples::{network::between, publishers::rabbitmq::RabbitMqPublisher};
+use idempotent_runtime::{
+    outbox::{Message, PublishError, Publisher as _},
+    testing::Disconnect,
+};
+use lapin::{
+    Channel, Connection, ConnectionProperties,
+    options::{BasicGetOptions, QueueDeclareOptions, QueueDeleteOptions},
+    types::{AMQPValue, FieldTable},
+};
+
+use crate::envelopes::{
+    BATCH, assert_none_is_refused, batch, envelopes, is_refused, name, nowhere,
+};
+
+fn url() -> String {
+    env::var("IDEMPOTENT_TEST_RABBITMQ_URL").expect("a server")
+}
+
+/// A queue, by a connection of the test's own.
+struct Queue {
+    name: String,
+    _connection: Connection,
+    channel: Channel,
+}
+
+impl Queue {
+    async fn new(name: String, arguments: FieldTable) -> Self {
+        let connection = Connection::connect(&url(), ConnectionProperties::default()).await;
+        let connection = connection.expect("a connection");
+        let channel = connection.create_channel().await.expect("a channel");
+        let durable = QueueDeclareOptions::durable();
+        let declared = channel.queue_declare(name.as_str().into(), durable, arguments);
+        declared.await.expect("a queue");
+        Self {
+            name,
+            _connection: connection,
+            channel,
+        }
+    }
+
+    async fn next(&self) -> Option<lapin::message::BasicGetMessage> {
+        let options = BasicGetOptions { no_ack: true };
+        let message = self.channel.basic_get(self.name.as_str().into(), options);
+        message.await.expect("an answer")
+    }
+
+    async fn delete(self) {
+        let options = QueueDeleteOptions::default();
+        let deleted = self
+            .channel
+            .queue_delete(self.name.as_str().into(), options);
+        deleted.await.expect("it goes");
+    }
+}
+
+fn text(value: Option<&AMQPValue>) -> Option<String> {
+    match value {
+        Some(AMQPValue::LongString(text)) => Some(text.to_string()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_batch_arrives_with_its_ids_to_stay() {
+    let queue = Queue::new(name("rabbitmq-ids"), FieldTable::default()).await;
+    let publisher = RabbitMqPublisher::new(&url(), "");
+    let batch = batch(&queue.name).await;
+    assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
+    for envelope in &batch {
+        let message = queue.next().await.expect("a message");
+        let properties = &message.properties;
+        assert_eq!(message.data, envelope.payload);
+        let id = properties.message_id().as_ref().map(ToString::to_string);
+        assert_eq!(id.as_ref(), Some(&envelope.id));
+        assert_eq!(*properties.delivery_mode(), Some(2));
+        let headers = properties.headers().as_ref().expect("headers").inner();
+        assert_eq!(text(headers.get("outbox-key")), envelope.key);
+        let number = envelope.number.map(|number| number.to_string());
+        assert_eq!(text(headers.get("outbox-number")), number);
+        assert_eq!(
+            text(headers.get("Colour")).as_ref(),
+            Some(&envelope.headers[0].1)
+        );
+    }
+    assert!(queue.next().await.is_none());
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_message_that_no_queue_takes_is_refused_alone() {
+    let queue = Queue::new(name("rabbitmq-unroutable"), FieldTable::default()).await;
+    let publisher = RabbitMqPublisher::new(&url(), "");
+    let messages = vec![
+        Message::raw(&queue.name, "a"),
+        Message::raw("publishers-no-queue", "b"),
+        Message::raw(&queue.name, "c"),
+    ];
+    let results = publisher.publish(&envelopes(messages).await).await;
+    assert_eq!(results[0], Ok(()));
+    assert_eq!(
+        results[1],
+        Err(PublishError::Rejected(
+            "no queue takes it: NO_ROUTE".to_owned()
+        ))
+    );
+    assert_eq!(results[2], Ok(()));
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_message_that_a_full_queue_does_not_take_is_refused() {
+    let mut full = FieldTable::default();
+    full.insert("x-max-length".into(), AMQPValue::LongInt(1));
+    let overflow = AMQPValue::LongString("reject-publish".into());
+    full.insert("x-overflow".into(), overflow);
+    let queue = Queue::new(name("rabbitmq-full"), full).await;
+    let publisher = RabbitMqPublisher::new(&url(), "");
+    let messages = ["a", "b"].map(|payload| Message::raw(&queue.name, payload));
+    let batch = envelopes(messages.to_vec()).await;
+    assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
+    let results = publisher.publish(&batch[1..]).await;
+    assert!(is_refused(&results[0]), "{results:?}");
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_broker_that_is_away_is_an_outage() {
+    let url = format!("amqp://guest:guest@{}/%2f", nowhere());
+    let publisher = RabbitMqPublisher::new(&url, "");
+    let results = publisher.publish(&batch("orders").await).await;
+    assert_eq!(results, vec![Err(PublishError::Outage); BATCH]);
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_broker_that_falls_silent_leaves_unknown_what_was_not_confirmed() {
+    let queue = Queue::new(name("rabbitmq-silent"), FieldTable::default()).await;
+    let (proxy, through) = between(&url()).await.expect("a proxy");
+    let publisher = RabbitMqPublisher::new(&through, "");
+    let batch = batch(&queue.name).await;
+    assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
+    proxy.cut_next(Disconnect::Silence);
+    let results = publisher.publish(&batch).await;
+    assert_eq!(results, vec![Err(PublishError::Unknown); BATCH]);
+    // The next batch has a new connection.
+    assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_batch_whose_connection_is_cut_is_refused_nowhere_and_goes_out_again() {
+    let queue = Queue::new(name("rabbitmq-cut"), FieldTable::default()).await;
+    let (proxy, through) = between(&url()).await.expect("a proxy");
+    let publisher = RabbitMqPublisher::new(&through, "");
+    let batch = batch(&queue.name).await;
+    assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
+    proxy.cut_next(Disconnect::BeforeAnswer);
+    assert_none_is_refused(&publisher.publish(&batch).await);
+    // The next batch has a new connection.
+    assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
+    queue.delete().await;
+}
