@@ -7,6 +7,7 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+use super::send::Writing;
 use crate::transaction::SqlDatabase;
 
 /// A database of sqlx in which an outbox can stand.
@@ -88,13 +89,14 @@ pub(crate) mod sealed {
         /// Bytes, written out.
         fn bytes(bytes: &[u8]) -> String;
 
-        /// The text that writes a message; its last statement gives a row where it was written.
-        fn write(tables: &Tables, message: &Writing) -> String;
-
-        /// Whether this error says that a message of this id is there.
-        fn is_there(_: &StoreError) -> bool {
-            false
-        }
+        /// Writes a message by a clock that is so far ahead of the database's; whether it did,
+        /// because no message of this id is there.
+        fn write(
+            connection: &mut Self::Connection,
+            tables: &Tables,
+            message: &Writing<'_>,
+            ahead: i64,
+        ) -> impl Future<Output = Result<bool, StoreError>> + Send;
     }
 }
 
@@ -122,6 +124,31 @@ macro_rules! query {
     };
 }
 use query;
+
+/// Has a text go by a clock that is so far ahead of the database's.
+pub(super) fn by_clock<DB: sealed::Dialect>(text: String, ahead: i64) -> String {
+    match ahead {
+        0 => text,
+        ahead => text.replace(DB::NOW, &format!("({} + {ahead})", DB::NOW)),
+    }
+}
+
+/// The columns that are given, and their values written out.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+fn written_out<DB: sealed::Dialect>(message: &Writing<'_>) -> String {
+    let values = [
+        DB::bytes(message.id.as_bytes()),
+        DB::bytes(message.key),
+        DB::bytes(message.topic.as_bytes()),
+        DB::bytes(&message.headers),
+        DB::bytes(message.payload),
+        match &message.trace_parent {
+            Some(trace_parent) => DB::bytes(trace_parent.as_bytes()),
+            None => "NULL".to_owned(),
+        },
+    ];
+    values.join(", ")
+}
 
 /// Bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {

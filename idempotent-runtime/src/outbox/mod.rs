@@ -164,10 +164,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 
     /// Has a text go by a clock that is ahead of the database's.
     fn by_its_clock(&self, text: String) -> String {
-        match self.clock_ahead {
-            0 => text,
-            ahead => text.replace(DB::NOW, &format!("({} + {ahead})", DB::NOW)),
-        }
+        dialect::by_clock::<DB>(text, self.clock_ahead)
     }
 
     /// Makes the tables, or brings them to what this build needs. It is safe at every start, and by

@@ -8,16 +8,22 @@ use crate::{
     store::{StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
-/// What the text that writes a message is made of.
+/// A message as it is written.
 #[derive(Debug)]
-pub struct Writing {
-    pub(super) columns: &'static str,
-    pub(super) values: String,
-    /// The key, or the lane, written out.
-    pub(super) key: String,
+pub struct Writing<'a> {
+    pub(super) id: &'a str,
+    /// The key, or the lane.
+    pub(super) key: &'a [u8],
+    pub(super) topic: &'a str,
+    pub(super) headers: Vec<u8>,
+    pub(super) payload: &'a [u8],
+    pub(super) trace_parent: Option<String>,
     /// Whether its key counts its messages.
     pub(super) is_numbered: bool,
 }
+
+/// The columns that are given.
+pub(super) const COLUMNS: &str = "id, message_key, topic, headers, payload, traceparent";
 
 /// The number of lanes, among which messages without a key are spread.
 const LANES: u8 = 64;
@@ -29,7 +35,7 @@ const OF_A_LANE: u8 = b'l';
 /// The W3C's has 55 bytes.
 const LONGEST_TRACE_PARENT: usize = 256;
 
-const DOING: &str = "sending a message";
+pub(super) const DOING: &str = "sending a message";
 
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Writes a message in the transaction that is open on this connection, `&mut transaction`, and
@@ -96,36 +102,23 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let id = message.identity(try_current().as_ref().map(|attempt| sent(attempt, message)));
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
-        let text = self.by_its_clock(DB::write(&self.tables, &writing));
-        let written = DB::query(connection, text, DOING).await;
-        let is_new = match written {
-            Ok(rows) => !rows.is_empty(),
-            Err(error) if DB::is_there(&error) => false,
-            Err(error) => return Err(error.into()),
-        };
+        let is_new = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
         match is_new || self.is_same(connection, message, &id, &key).await? {
             true => Ok(id),
             false => Err(Error::MessageChanged { id: id.into() }),
         }
     }
 
-    fn writing(&self, message: &Message, id: &str, key: &[u8]) -> Writing {
-        let key = DB::bytes(key);
+    fn writing<'a>(&self, message: &'a Message, id: &'a str, key: &'a [u8]) -> Writing<'a> {
         let current = self.trace_parent.as_ref();
         let trace_parent = current.and_then(|TraceParent(current)| current());
-        let fits = trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT);
-        let values = [
-            DB::bytes(id.as_bytes()),
-            key.clone(),
-            DB::bytes(message.topic.as_bytes()),
-            DB::bytes(&message.framed_headers()),
-            DB::bytes(&message.payload),
-            fits.map_or("NULL".to_owned(), |it| DB::bytes(it.as_bytes())),
-        ];
         Writing {
-            columns: "id, message_key, topic, headers, payload, traceparent",
-            values: values.join(", "),
+            id,
             key,
+            topic: &message.topic,
+            headers: message.framed_headers(),
+            payload: &message.payload,
+            trace_parent: trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT),
             is_numbered: message.key.is_some(),
         }
     }

@@ -4,10 +4,10 @@ use std::error::Error as _;
 
 use sqlx::mysql::{MySql, MySqlConnection};
 
-use super::{hex, query, rows, sealed::Dialect};
+use super::{by_clock, hex, query, rows, sealed::Dialect, written_out};
 use crate::{
     outbox::{
-        send::Writing,
+        send::{COLUMNS, DOING, Writing},
         tables::{Column, Tables},
     },
     store::StoreError,
@@ -75,16 +75,16 @@ impl Dialect for MySql {
     /// All statements go in one message. The floor goes into a variable, because a statement that
     /// writes would lock the row, and keep a purge waiting. `INSERT IGNORE` would swallow other
     /// errors than that of an id which is there.
-    fn write(tables: &Tables, message: &Writing) -> String {
+    async fn write(
+        connection: &mut MySqlConnection,
+        tables: &Tables,
+        message: &Writing<'_>,
+        ahead: i64,
+    ) -> Result<bool, StoreError> {
         let Tables {
             messages, counters, ..
         } = tables;
-        let Writing {
-            columns,
-            values,
-            key,
-            ..
-        } = message;
+        let (key, values) = (Self::bytes(message.key), written_out::<Self>(message));
         let (count, number, from) = match message.is_numbered {
             false => (String::new(), NOW.to_owned(), String::new()),
             true => (
@@ -98,25 +98,30 @@ impl Dialect for MySql {
                 format!("FROM {counters} WHERE message_key = {key}"),
             ),
         };
-        format!(
-            "{count}INSERT INTO {messages} ({columns}, number, created)
-             SELECT {values}, {number}, {NOW} {from};
-             SELECT 1"
-        )
-    }
-
-    fn is_there(error: &StoreError) -> bool {
-        let mut cause = error.source();
-        while let Some(one) = cause {
-            let driver = one
-                .downcast_ref::<sqlx::Error>()
-                .and_then(sqlx::Error::as_database_error);
-            let said = driver.and_then(|error| error.try_downcast_ref());
-            if said.is_some_and(|said: &sqlx::mysql::MySqlDatabaseError| said.number() == 1062) {
-                return true;
-            }
-            cause = one.source();
+        let text = format!(
+            "{count}INSERT INTO {messages} ({COLUMNS}, number, created)
+             SELECT {values}, {number}, {NOW} {from}"
+        );
+        match Self::query(connection, by_clock::<Self>(text, ahead), DOING).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_there(&error) => Ok(false),
+            Err(error) => Err(error),
         }
-        false
     }
+}
+
+/// Whether this error says that a message of this id is there.
+fn is_there(error: &StoreError) -> bool {
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        let driver = one
+            .downcast_ref::<sqlx::Error>()
+            .and_then(sqlx::Error::as_database_error);
+        let said = driver.and_then(|error| error.try_downcast_ref());
+        if said.is_some_and(|said: &sqlx::mysql::MySqlDatabaseError| said.number() == 1062) {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
 }

@@ -2,11 +2,11 @@
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
 
-use super::{hex, query, rows, sealed::Dialect};
+use super::{by_clock, hex, query, rows, sealed::Dialect};
 use crate::{
     outbox::{
         relay::sleep::Bell,
-        send::Writing,
+        send::{COLUMNS, DOING, Writing},
         tables::{Column, Tables},
     },
     store::{
@@ -86,43 +86,59 @@ impl Dialect for Postgres {
     /// One statement takes the number and writes the message: the counter stays locked until the
     /// commit. The server notifies only where a relay sleeps, because that costs a lock of all at
     /// the commit.
-    fn write(tables: &Tables, message: &Writing) -> String {
-        let Tables {
-            messages,
-            counters,
-            relays,
-            channel,
-            ..
-        } = tables;
-        let Writing {
-            columns,
-            values,
-            key,
-            ..
-        } = message;
-        let (count, number, from) = match message.is_numbered {
-            false => (String::new(), NOW, ""),
-            true => (
-                format!(
-                    "counted AS (
-                         INSERT INTO {counters} AS counter (message_key, number)
-                         SELECT {key}, greatest({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = ''::bytea))
-                         ON CONFLICT (message_key) DO UPDATE SET number = greatest(counter.number + 1, {NOW})
-                         RETURNING number AS taken),"
-                ),
-                "counted.taken",
-                "FROM counted",
-            ),
-        };
-        format!(
-            "WITH {count} written AS (
-                 INSERT INTO {messages} ({columns}, number, created)
-                 SELECT {values}, {number}, {NOW} {from}
-                 ON CONFLICT (id) DO NOTHING RETURNING 1)
-             SELECT CASE WHEN EXISTS (SELECT 1 FROM {relays} WHERE sleeps_until > {NOW})
-                 THEN pg_notify('{channel}', '')::text END FROM written"
-        )
+    ///
+    /// It is prepared once a connection, as the application's own are: parsing and planning it each
+    /// time takes longer than running it.
+    async fn write(
+        connection: &mut PgConnection,
+        tables: &Tables,
+        message: &Writing<'_>,
+        ahead: i64,
+    ) -> Result<bool, StoreError> {
+        let text = by_clock::<Self>(write(tables, message.is_numbered), ahead);
+        let query = sqlx::query(sqlx::AssertSqlSafe(text))
+            .bind(message.id.as_bytes())
+            .bind(message.key)
+            .bind(message.topic.as_bytes())
+            .bind(&message.headers)
+            .bind(message.payload)
+            .bind(message.trace_parent.as_deref().map(str::as_bytes));
+        let rows = sqlx::Executor::fetch_all(connection, query).await;
+        let failed = |error| crate::store::postgres_failure(error, DOING);
+        Ok(!rows.map_err(failed)?.is_empty())
     }
+}
+
+fn write(tables: &Tables, is_numbered: bool) -> String {
+    let Tables {
+        messages,
+        counters,
+        relays,
+        channel,
+        ..
+    } = tables;
+    let (count, number, from) = match is_numbered {
+        false => (String::new(), NOW, ""),
+        true => (
+            format!(
+                "counted AS (
+                     INSERT INTO {counters} AS counter (message_key, number)
+                     SELECT $2, greatest({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = ''::bytea))
+                     ON CONFLICT (message_key) DO UPDATE SET number = greatest(counter.number + 1, {NOW})
+                     RETURNING number AS taken),"
+            ),
+            "counted.taken",
+            "FROM counted",
+        ),
+    };
+    format!(
+        "WITH {count} written AS (
+             INSERT INTO {messages} ({COLUMNS}, number, created)
+             SELECT $1, $2, $3, $4, $5, $6, {number}, {NOW} {from}
+             ON CONFLICT (id) DO NOTHING RETURNING 1)
+         SELECT CASE WHEN EXISTS (SELECT 1 FROM {relays} WHERE sleeps_until > {NOW})
+             THEN pg_notify('{channel}', '')::text END FROM written"
+    )
 }
 
 impl Audience for Bell {

@@ -2,10 +2,10 @@
 
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 
-use super::{hex, query, rows, sealed::Dialect};
+use super::{by_clock, hex, query, rows, sealed::Dialect, written_out};
 use crate::{
     outbox::{
-        send::Writing,
+        send::{COLUMNS, DOING, Writing},
         tables::{Column, Tables},
     },
     store::StoreError,
@@ -68,16 +68,16 @@ impl Dialect for Sqlite {
 
     /// One writer at a time has the database until its commit, so that two statements are as good
     /// as one.
-    fn write(tables: &Tables, message: &Writing) -> String {
+    async fn write(
+        connection: &mut SqliteConnection,
+        tables: &Tables,
+        message: &Writing<'_>,
+        ahead: i64,
+    ) -> Result<bool, StoreError> {
         let Tables {
             messages, counters, ..
         } = tables;
-        let Writing {
-            columns,
-            values,
-            key,
-            ..
-        } = message;
+        let (key, values) = (Self::bytes(message.key), written_out::<Self>(message));
         let (count, number) = match message.is_numbered {
             false => (String::new(), NOW.to_owned()),
             true => (
@@ -89,10 +89,12 @@ impl Dialect for Sqlite {
                 format!("(SELECT number FROM {counters} WHERE message_key = {key})"),
             ),
         };
-        format!(
-            "{count}INSERT INTO {messages} ({columns}, number, created)
+        let text = format!(
+            "{count}INSERT INTO {messages} ({COLUMNS}, number, created)
              SELECT {values}, {number}, {NOW} WHERE true
              ON CONFLICT (id) DO NOTHING RETURNING 1"
-        )
+        );
+        let rows = Self::query(connection, by_clock::<Self>(text, ahead), DOING).await?;
+        Ok(!rows.is_empty())
     }
 }
