@@ -15,6 +15,8 @@
 //! | a provider sends webhooks | [`standard_webhooks`] |
 //! | the queue is Amazon SQS, or a function of AWS Lambda consumes | [`sqs_and_lambda`] |
 //! | events are numbered, and none may be missing or out of order | [`sequences`] |
+//! | a message must go out if, and only if, rows were committed | [`outbox`] |
+//! | the same, and Debezium reads the database already | [`change_data_capture`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -49,6 +51,12 @@ pub mod sqs_and_lambda {}
 
 #[doc = include_str!("guide/sequences.md")]
 pub mod sequences {}
+
+#[doc = include_str!("guide/outbox.md")]
+pub mod outbox {}
+
+#[doc = include_str!("guide/change_data_capture.md")]
+pub mod change_data_capture {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}

@@ -122,7 +122,10 @@ pub mod lease;
 mod observe;
 mod operation;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-#[doc(hidden)]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+)]
 pub mod outbox;
 mod outcome;
 pub mod policy;

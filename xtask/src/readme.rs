@@ -23,6 +23,7 @@ fn the_listings_of_capabilities_are_those_of_the_guide_which_are_tested() {
     for (title, page) in [
         ("Consumers", "message_consumers"),
         ("Sequences", "sequences"),
+        ("Outbox and relay", "outbox"),
     ] {
         let guide = read(&format!("idempotent-runtime/src/guide/{page}.md"));
         let title = format!("## {title}\n");
