@@ -20,8 +20,9 @@ pub(crate) mod sealed {
 
     use super::super::{
         relay::sleep::Bell,
-        send::Writing,
+        send::{Writing, Written},
         tables::{Column, Tables},
+        walk::{DOING, Met, look, met},
     };
     use crate::{
         store::{StoreError, sql::Row},
@@ -74,7 +75,7 @@ pub(crate) mod sealed {
         fn number(number: i64) -> String;
 
         /// The text that claims these keys, where nobody else does, for so many microseconds.
-        fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String;
+        fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String;
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is
         /// polled.
@@ -86,17 +87,38 @@ pub(crate) mod sealed {
             std::future::pending()
         }
 
+        /// The keys behind `after` that have messages, in their order.
+        fn walk(
+            connection: &mut Self::Connection,
+            tables: &Tables,
+            after: &[u8],
+        ) -> impl Future<Output = Result<Vec<Met>, StoreError>> + Send {
+            let text = look::<Self>(tables, after);
+            async { met::<Self>(&Self::query(connection, text, DOING).await?) }
+        }
+
+        /// A query that tells these keys, one a row.
+        fn rows(keys: &[&[u8]]) -> String {
+            let rows: Vec<_> = keys
+                .iter()
+                .map(|key| format!("({})", Self::bytes(key)))
+                .collect();
+            format!("VALUES {}", rows.join(", "))
+        }
+
         /// Bytes, written out.
         fn bytes(bytes: &[u8]) -> String;
 
-        /// Writes a message by a clock that is so far ahead of the database's; whether it did,
-        /// because no message of this id is there.
+        /// Whether [`write`](Self::write) finds out that no transaction is open.
+        const FINDS_OUT: bool = false;
+
+        /// Writes a message by a clock that is so far ahead of the database's.
         fn write(
             connection: &mut Self::Connection,
             tables: &Tables,
             message: &Writing<'_>,
             ahead: i64,
-        ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+        ) -> impl Future<Output = Result<Written, StoreError>> + Send;
     }
 }
 
@@ -156,8 +178,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The rows of claims on these keys.
-fn rows<DB: sealed::Dialect>(keys: &[Vec<u8>], token: i64, lease: i64) -> String {
-    let row = |key: &Vec<u8>| {
+fn claims<DB: sealed::Dialect>(keys: &[&[u8]], token: i64, lease: i64) -> String {
+    let row = |key: &&[u8]| {
         let (key, now) = (DB::bytes(key), DB::NOW);
         format!("({key}, {token}, {now} + {lease}, 0, 0, 0)")
     };

@@ -7,6 +7,7 @@ mod purge;
 mod relay;
 mod send;
 mod tables;
+mod walk;
 
 use std::{sync::Arc, time::Duration};
 
@@ -159,7 +160,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     #[doc(hidden)]
     #[must_use]
     pub fn poll(&self) -> String {
-        self.tables.look::<DB>(b"")
+        walk::look::<DB>(&self.tables, b"")
     }
 
     /// Has a text go by a clock that is ahead of the database's.

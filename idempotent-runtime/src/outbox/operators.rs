@@ -55,8 +55,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             "SELECT claimed.message_key, message.topic, message.id, claimed.reason, {now} - claimed.blocked_since
              FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
              WHERE claimed.blocked_since > 0
-               AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier
-                   WHERE earlier.message_key = claimed.message_key)
+               AND message.number = (SELECT earlier.number FROM {messages} AS earlier
+                   WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
              ORDER BY claimed.message_key LIMIT {MOST}"
         );
         let mut connection = self.acquire(DOING).await?;

@@ -5,7 +5,7 @@ use crate::{
     attempt::{Attempt, try_current},
     error::Error,
     handle::TraceParent,
-    store::{StoreError, StoreErrorKind, check_open, sql::Row as _},
+    store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
 /// A message as it is written.
@@ -20,6 +20,17 @@ pub struct Writing<'a> {
     pub(super) trace_parent: Option<String>,
     /// Whether its key counts its messages.
     pub(super) is_numbered: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It stands.
+    New,
+    /// A message of its id was there.
+    Old,
+    /// No transaction is open, and nothing was written.
+    Outside,
 }
 
 /// The columns that are given.
@@ -61,7 +72,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         message: Message,
     ) -> Result<String, Error> {
         message.check(self.max_payload)?;
-        check_open(connection).await?;
+        if !DB::FINDS_OUT {
+            check_open(connection).await?;
+        }
         self.write(connection, &message).await
     }
 
@@ -84,7 +97,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         for message in &messages {
             message.check(self.max_payload)?;
         }
-        check_open(connection).await?;
+        if !DB::FINDS_OUT {
+            check_open(connection).await?;
+        }
         let mut places: Vec<usize> = (0..messages.len()).collect();
         places.sort_by_key(|place| messages[*place].key.as_deref());
         let mut ids = vec![String::new(); messages.len()];
@@ -102,10 +117,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let id = message.identity(try_current().as_ref().map(|attempt| sent(attempt, message)));
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
-        let is_new = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
-        match is_new || self.is_same(connection, message, &id, &key).await? {
-            true => Ok(id),
-            false => Err(Error::MessageChanged { id: id.into() }),
+        let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
+        match written {
+            Written::Outside => Err(NOT_OPEN),
+            Written::New => Ok(id),
+            Written::Old if self.is_same(connection, message, &id, &key).await? => Ok(id),
+            Written::Old => Err(Error::MessageChanged { id: id.into() }),
         }
     }
 

@@ -83,7 +83,9 @@ pub(crate) use self::sqlite::failure::of as sqlite_failure;
 )]
 pub use self::transaction::SqlConnection;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::transaction::{Savepoint, check_open, is_aborted, says_aborted, sealed};
+pub(crate) use self::transaction::{
+    NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
+};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,

@@ -115,10 +115,13 @@ pub(crate) async fn check_open(connection: &mut impl SqlConnection) -> Result<()
     if sealed::Sealed::is_in_transaction(connection).await? {
         return Ok(());
     }
-    Err(Error::InvalidPolicy(
-        "no transaction is open on the connection, so that record and rows would not commit together: pass `&mut *transaction`, where `begin()` gave `transaction` and the database has not ended it since, as it may after a deadlock or a DDL statement",
-    ))
+    Err(NOT_OPEN)
 }
+
+/// Says that no transaction is open.
+pub(crate) const NOT_OPEN: Error = Error::InvalidPolicy(
+    "no transaction is open on the connection, so that record and rows would not commit together: pass `&mut *transaction`, where `begin()` gave `transaction` and the database has not ended it since, as it may after a deadlock or a DDL statement",
+);
 
 /// A place in a transaction, before the body of a call: behind it are the rows of the body.
 #[derive(Debug)]

@@ -1,16 +1,17 @@
 //! MariaDB and MySQL.
 
-use std::error::Error as _;
+use std::{collections::HashSet, error::Error as _};
 
 use sqlx::mysql::{MySql, MySqlConnection};
 
-use super::{by_clock, hex, query, rows, sealed::Dialect, written_out};
+use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
     outbox::{
-        send::{COLUMNS, DOING, Writing},
+        send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
+        walk::{self, MOST, Met, damaged, free},
     },
-    store::StoreError,
+    store::{StoreError, sql::Row as _},
 };
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
@@ -53,16 +54,58 @@ impl Dialect for MySql {
     }
 
     /// What is set first decides about what is set next.
-    fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
-        let claims = &tables.claims;
-        let rows = rows::<Self>(keys, token, lease);
+    fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
+        let table = &tables.claims;
+        let rows = claims::<Self>(keys, token, lease);
         format!(
-            "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+            "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
              VALUES {rows}
              ON DUPLICATE KEY UPDATE
                  token = CASE WHEN lease_end <= {NOW} AND next_attempt <= {NOW} AND blocked_since = 0 THEN {token} ELSE token END,
                  lease_end = CASE WHEN token = {token} THEN {NOW} + {lease} ELSE lease_end END"
         )
+    }
+
+    /// A variable that was set before is a constant for the next statement, which reads one row of
+    /// the index for it. In a recursive query each step would read the index from its beginning.
+    async fn walk(
+        connection: &mut MySqlConnection,
+        tables: &Tables,
+        after: &[u8],
+    ) -> Result<Vec<Met>, StoreError> {
+        let (messages, mut places) = (&tables.messages, Vec::new());
+        for steps in [8, 120, MOST - 128] {
+            let after = Self::bytes(places.last().map_or(after, |last: &Vec<u8>| last));
+            let mut text = format!("SET @idempotent_outbox_0 = {after}");
+            for step in 1..=steps {
+                let before = step - 1;
+                text += &format!(
+                    ";\nSELECT @idempotent_outbox_{step} := (SELECT message_key FROM {messages}
+                         WHERE message_key > @idempotent_outbox_{before} ORDER BY message_key LIMIT 1)"
+                );
+            }
+            let rows = Self::query(connection, text, walk::DOING).await?;
+            let read: Result<Vec<_>, _> = rows.iter().map(|row| row.bytes(0)).collect();
+            let met = places.len();
+            places.extend(read.map_err(damaged)?.into_iter().flatten());
+            if places.len() < met + steps {
+                break;
+            }
+        }
+        let taken = taken(connection, tables, &places).await?;
+        let met = places.into_iter().map(|place| Met {
+            is_due: !taken.contains(&place),
+            place,
+        });
+        Ok(met.collect())
+    }
+
+    fn rows(keys: &[&[u8]]) -> String {
+        let rows: Vec<_> = keys
+            .iter()
+            .map(|key| format!("SELECT {}", Self::bytes(key)))
+            .collect();
+        rows.join(" UNION ALL ")
     }
 
     fn bytes(bytes: &[u8]) -> String {
@@ -72,7 +115,10 @@ impl Dialect for MySql {
         }
     }
 
-    /// All statements go in one message. The floor goes into a variable, because a statement that
+    const FINDS_OUT: bool = true;
+
+    /// All statements go in one message, and the first one that fails is the last. Outside a
+    /// transaction, a savepoint is forgotten at once. The floor goes into a variable, because a statement that
     /// writes would lock the row, and keep a purge waiting. `INSERT IGNORE` would swallow other
     /// errors than that of an id which is there.
     async fn write(
@@ -80,7 +126,7 @@ impl Dialect for MySql {
         tables: &Tables,
         message: &Writing<'_>,
         ahead: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Written, StoreError> {
         let Tables {
             messages, counters, ..
         } = tables;
@@ -99,29 +145,58 @@ impl Dialect for MySql {
             ),
         };
         let text = format!(
-            "{count}INSERT INTO {messages} ({COLUMNS}, number, created)
+            "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here;
+             {count}INSERT INTO {messages} ({COLUMNS}, number, created)
              SELECT {values}, {number}, {NOW} {from}"
         );
         match Self::query(connection, by_clock::<Self>(text, ahead), DOING).await {
-            Ok(_) => Ok(true),
-            Err(error) if is_there(&error) => Ok(false),
-            Err(error) => Err(error),
+            Ok(_) => Ok(Written::New),
+            Err(error) => match said(&error) {
+                Some(DUPLICATE) => Ok(Written::Old),
+                Some(NO_SAVEPOINT) => Ok(Written::Outside),
+                _ => Err(error),
+            },
         }
     }
 }
 
-/// Whether this error says that a message of this id is there.
-fn is_there(error: &StoreError) -> bool {
+/// Which of these keys no relay may claim now.
+async fn taken(
+    connection: &mut MySqlConnection,
+    tables: &Tables,
+    places: &[Vec<u8>],
+) -> Result<HashSet<Vec<u8>>, StoreError> {
+    if places.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let keys: Vec<_> = places.iter().map(|place| MySql::bytes(place)).collect();
+    let look = format!(
+        "SELECT claimed.message_key FROM {} AS claimed WHERE claimed.message_key IN ({}) AND NOT {}",
+        tables.claims,
+        keys.join(", "),
+        free::<MySql>()
+    );
+    let rows = MySql::query(connection, look, walk::DOING).await?;
+    let taken: Result<Vec<_>, _> = rows.iter().map(|row| row.bytes(0)).collect();
+    Ok(taken.map_err(damaged)?.into_iter().flatten().collect())
+}
+
+/// The codes of a second row of one key, and of a savepoint that is not there.
+const DUPLICATE: u16 = 1062;
+const NO_SAVEPOINT: u16 = 1305;
+
+/// The code by which the server says this.
+fn said(error: &StoreError) -> Option<u16> {
     let mut cause = error.source();
     while let Some(one) = cause {
         let driver = one
             .downcast_ref::<sqlx::Error>()
             .and_then(sqlx::Error::as_database_error);
         let said = driver.and_then(|error| error.try_downcast_ref());
-        if said.is_some_and(|said: &sqlx::mysql::MySqlDatabaseError| said.number() == 1062) {
-            return true;
+        if let Some(said) = said.map(sqlx::mysql::MySqlDatabaseError::number) {
+            return Some(said);
         }
         cause = one.source();
     }
-    false
+    None
 }

@@ -2,11 +2,11 @@
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
 
-use super::{by_clock, hex, query, rows, sealed::Dialect};
+use super::{by_clock, claims, hex, query, sealed::Dialect};
 use crate::{
     outbox::{
         relay::sleep::Bell,
-        send::{COLUMNS, DOING, Writing},
+        send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
     },
     store::{
@@ -62,14 +62,14 @@ impl Dialect for Postgres {
         format!("{number}::bigint")
     }
 
-    fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
-        let claims = &tables.claims;
-        let rows = rows::<Self>(keys, token, lease);
+    fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
+        let table = &tables.claims;
+        let rows = claims::<Self>(keys, token, lease);
         format!(
-            "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+            "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
              VALUES {rows}
              ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE {claims}.lease_end <= {NOW} AND {claims}.next_attempt <= {NOW} AND {claims}.blocked_since = 0"
+             WHERE {table}.lease_end <= {NOW} AND {table}.next_attempt <= {NOW} AND {table}.blocked_since = 0"
         )
     }
 
@@ -94,7 +94,7 @@ impl Dialect for Postgres {
         tables: &Tables,
         message: &Writing<'_>,
         ahead: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Written, StoreError> {
         let text = by_clock::<Self>(write(tables, message.is_numbered), ahead);
         let query = sqlx::query(sqlx::AssertSqlSafe(text))
             .bind(message.id.as_bytes())
@@ -105,7 +105,10 @@ impl Dialect for Postgres {
             .bind(message.trace_parent.as_deref().map(str::as_bytes));
         let rows = sqlx::Executor::fetch_all(connection, query).await;
         let failed = |error| crate::store::postgres_failure(error, DOING);
-        Ok(!rows.map_err(failed)?.is_empty())
+        Ok(match rows.map_err(failed)?.is_empty() {
+            true => Written::Old,
+            false => Written::New,
+        })
     }
 }
 

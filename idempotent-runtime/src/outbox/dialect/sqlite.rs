@@ -2,10 +2,10 @@
 
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 
-use super::{by_clock, hex, query, rows, sealed::Dialect, written_out};
+use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
     outbox::{
-        send::{COLUMNS, DOING, Writing},
+        send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
     },
     store::StoreError,
@@ -51,14 +51,14 @@ impl Dialect for Sqlite {
         number.to_string()
     }
 
-    fn claim(tables: &Tables, keys: &[Vec<u8>], token: i64, lease: i64) -> String {
-        let claims = &tables.claims;
-        let rows = rows::<Self>(keys, token, lease);
+    fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
+        let table = &tables.claims;
+        let rows = claims::<Self>(keys, token, lease);
         format!(
-            "INSERT INTO {claims} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+            "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
              VALUES {rows}
              ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE {claims}.lease_end <= {NOW} AND {claims}.next_attempt <= {NOW} AND {claims}.blocked_since = 0"
+             WHERE {table}.lease_end <= {NOW} AND {table}.next_attempt <= {NOW} AND {table}.blocked_since = 0"
         )
     }
 
@@ -73,7 +73,7 @@ impl Dialect for Sqlite {
         tables: &Tables,
         message: &Writing<'_>,
         ahead: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Written, StoreError> {
         let Tables {
             messages, counters, ..
         } = tables;
@@ -95,6 +95,9 @@ impl Dialect for Sqlite {
              ON CONFLICT (id) DO NOTHING RETURNING 1"
         );
         let rows = Self::query(connection, by_clock::<Self>(text, ahead), DOING).await?;
-        Ok(!rows.is_empty())
+        Ok(match rows.is_empty() {
+            true => Written::Old,
+            false => Written::New,
+        })
     }
 }

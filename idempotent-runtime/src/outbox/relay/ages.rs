@@ -8,7 +8,10 @@ use super::claims::Claims;
 use crate::{
     error::BoxError,
     observe::{Observers, OutboxEvent},
-    outbox::dialect::OutboxDatabase,
+    outbox::{
+        dialect::OutboxDatabase,
+        walk::{Met, damaged},
+    },
     store::{StoreError, sql::Row},
 };
 
@@ -33,34 +36,32 @@ impl Ages {
         }
     }
 
-    /// Measures the keys behind `after`, where it is time.
+    /// Measures the keys that a walk has met, from its beginning on, where it is time.
     pub(super) async fn measure<DB: OutboxDatabase>(
         &mut self,
         claims: &mut Claims<'_, DB>,
-        after: &[u8],
+        is_begin: bool,
+        met: &[Met],
     ) -> Result<(), StoreError> {
         let is_time = |measured: Instant| measured.elapsed() >= EVERY;
-        if after.is_empty() && self.observers.are_there() && self.measured.is_none_or(is_time) {
+        if is_begin && self.observers.are_there() && self.measured.is_none_or(is_time) {
             self.is_measuring = true;
         }
-        if !self.is_measuring {
+        if !self.is_measuring || met.is_empty() {
             return Ok(());
         }
-        let (messages, now, walk) = (
-            &claims.tables.messages,
-            DB::NOW,
-            claims.tables.walk::<DB>(after),
-        );
+        let places: Vec<_> = met.iter().map(|it| &*it.place).collect();
+        let (messages, now, keys) = (&claims.tables.messages, DB::NOW, DB::rows(&places));
         let look = format!(
-            "{walk}
+            "WITH walk (message_key) AS ({keys})
              SELECT first.topic, max({now} - first.created)
              FROM walk JOIN {messages} AS first ON first.message_key = walk.message_key
-             WHERE first.number = (SELECT min(earlier.number) FROM {messages} AS earlier
-                 WHERE earlier.message_key = walk.message_key)
+             WHERE first.number = (SELECT earlier.number FROM {messages} AS earlier
+                 WHERE earlier.message_key = walk.message_key ORDER BY earlier.number LIMIT 1)
              GROUP BY first.topic"
         );
         for row in &claims.query(look).await? {
-            let (topic, age) = read(row).map_err(super::claims::damaged)?;
+            let (topic, age) = read(row).map_err(damaged)?;
             let oldest = self.oldest.entry(topic).or_default();
             *oldest = age.max(*oldest);
         }

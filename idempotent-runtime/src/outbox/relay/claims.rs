@@ -9,19 +9,16 @@ use crate::{
     outbox::{
         dialect::OutboxDatabase,
         tables::{ALL, Tables},
+        walk::{DOING, MOST, Met, damaged},
     },
     record::micros,
-    store::{StoreError, StoreErrorKind, sql::Row as _},
+    store::{StoreError, StoreErrorKind},
 };
 
-/// How many messages a batch has at most, and so how many keys are claimed at once.
-pub(super) const MOST: usize = 1_000;
 /// How long the database may take for a statement.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How many bytes of payloads a batch begins at most.
 const BYTES: usize = 16 * 1024 * 1024;
-
-const DOING: &str = "relaying messages";
 
 /// A connection, and the name under which its relay claims.
 pub(super) struct Claims<'a, DB: OutboxDatabase> {
@@ -53,56 +50,29 @@ pub(super) enum Spent {
 
 /// What came of a walk over the keys.
 pub(super) struct Walk {
-    /// Where it ended; nothing where there are no more keys.
-    pub(super) ended: Option<Vec<u8>>,
+    pub(super) met: Vec<Met>,
     /// Whether it has claimed any.
     pub(super) has_claimed: bool,
 }
 
-impl Tables {
-    /// The text that walks the index from key to key behind `after`.
-    pub(super) fn walk<DB: OutboxDatabase>(&self, after: &[u8]) -> String {
-        let (messages, after) = (&self.messages, DB::bytes(after));
-        let next = |after: &str| {
-            format!(
-                "(SELECT next.message_key FROM {messages} AS next WHERE next.message_key > {after}
-                  ORDER BY next.message_key LIMIT 1)"
-            )
-        };
-        format!(
-            "WITH RECURSIVE walk (message_key, step) AS (
-                 SELECT {first}, 1
-                 UNION ALL
-                 SELECT {second}, step + 1 FROM walk WHERE walk.message_key IS NOT NULL AND step < {MOST})",
-            first = next(&after),
-            second = next("walk.message_key"),
-        )
+impl Walk {
+    /// Where it ended; nothing where there are no more keys.
+    pub(super) fn end(&self) -> Vec<u8> {
+        let last = self.met.last().filter(|_| self.met.len() == MOST);
+        last.map_or_else(Vec::new, |it| it.place.clone())
     }
+}
 
-    /// The text that looks which keys behind `after` are due.
-    pub(in crate::outbox) fn look<DB: OutboxDatabase>(&self, after: &[u8]) -> String {
-        let (claims, now) = (&self.claims, DB::NOW);
-        format!(
-            "{walk}
-             SELECT walk.message_key,
-                 CASE WHEN claimed.message_key IS NULL
-                     OR (claimed.lease_end <= {now} AND claimed.next_attempt <= {now} AND claimed.blocked_since = 0)
-                     THEN {one} ELSE {zero} END
-             FROM walk LEFT JOIN {claims} AS claimed ON claimed.message_key = walk.message_key
-             WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key",
-            walk = self.walk::<DB>(after),
-            one = DB::number(1),
-            zero = DB::number(0),
-        )
-    }
+/// Waits for an answer of the database, for so long.
+async fn answered<T>(answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    timeout(ANSWER, answer).await.unwrap_or_else(|late| {
+        Err(StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(late))
+    })
 }
 
 impl<DB: OutboxDatabase> Claims<'_, DB> {
     pub(super) async fn query(&mut self, text: String) -> Result<Vec<DB::Row>, StoreError> {
-        let answer = timeout(ANSWER, DB::query(self.connection, text, DOING));
-        answer.await.unwrap_or_else(|late| {
-            Err(StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(late))
-        })
+        answered(DB::query(self.connection, text, DOING)).await
     }
 
     fn list<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> String {
@@ -110,26 +80,18 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         values.join(", ")
     }
 
-    /// Claims the keys behind `after` that are due.
+    /// Claims the keys behind `after` that are due, and tells which ones it has met.
     pub(super) async fn claim(&mut self, after: &[u8]) -> Result<Walk, StoreError> {
-        let mut due = Vec::new();
-        let mut last = None;
-        let rows = self.query(self.tables.look::<DB>(after)).await?;
-        for row in &rows {
-            let key = row.bytes(0).map_err(damaged)?.unwrap_or_default();
-            if row.number(1).map_err(damaged)? == Some(1) {
-                due.push(key.clone());
-            }
-            last = Some(key);
-        }
+        let walk = answered(DB::walk(self.connection, self.tables, after));
+        let met = walk.await?;
+        let due: Vec<_> = met.iter().filter(|it| it.is_due).collect();
+        let due: Vec<_> = due.into_iter().map(|it| &*it.place).collect();
         if !due.is_empty() {
             let text = DB::claim(self.tables, &due, self.token, micros(self.lease));
             self.query(text).await?;
         }
-        Ok(Walk {
-            ended: last.filter(|_| rows.len() == MOST),
-            has_claimed: !due.is_empty(),
-        })
+        let has_claimed = !due.is_empty();
+        Ok(Walk { met, has_claimed })
     }
 
     /// The first message of each key that is held.
@@ -145,8 +107,8 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
                      sum(length(message.payload)) OVER (ORDER BY message.message_key, message.id) AS bytes
                  FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
                  WHERE claimed.token = {token}
-                   AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier
-                       WHERE earlier.message_key = claimed.message_key)) AS firsts
+                   AND message.number = (SELECT earlier.number FROM {messages} AS earlier
+                       WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)) AS firsts
              WHERE bytes - length(payload) < {BYTES} ORDER BY message_key, id LIMIT {MOST}"
         );
         let rows = self.query(look).await?;
@@ -235,8 +197,4 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         );
         self.query(text).await.map(drop)
     }
-}
-
-pub(super) fn damaged(source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source)
 }

@@ -12,13 +12,13 @@ use super::{
     Envelope, PublishError, Publisher,
     ages::Ages,
     builder::Settings,
-    claims::{Claims, MOST},
+    claims::Claims,
     failures::Failures,
     sleep::{Bell, Sleep},
 };
 use crate::{
     observe::Observers,
-    outbox::{Outbox, dialect::OutboxDatabase},
+    outbox::{Outbox, dialect::OutboxDatabase, walk::MOST},
     run::{race, survive},
     store::StoreError,
 };
@@ -117,14 +117,14 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     }
 
     async fn turn(&mut self, sleep: &mut Sleep, pause: Duration) -> Result<Turn, StoreError> {
-        if self.round().await? > 0 {
-            sleep.get_up(&mut self.claims().await?).await?;
-            return Ok(Turn::Published);
-        }
         if Instant::now() >= self.purges_at {
             self.purges_at = Instant::now() + NEXT_PURGE;
             let outbox = self.outbox.clone();
             outbox.purge_on(self.claims().await?.connection).await?;
+        }
+        if self.round().await? > 0 {
+            sleep.get_up(&mut self.claims().await?).await?;
+            return Ok(Turn::Published);
         }
         let has_written = sleep.lie_down(&mut self.claims().await?, pause).await?;
         Ok(match has_written {
@@ -199,17 +199,18 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             return Ok(());
         }
         let (walked, began) = (std::mem::take(&mut self.walked), Instant::now());
+        let walk = self.claims().await?.claim(&walked).await?;
         let mut ages = std::mem::take(&mut self.ages);
         let mut claims = self.claims().await?;
-        let measured = ages.measure(&mut claims, &walked).await;
-        let walk = claims.claim(&walked).await;
+        let measured = ages.measure(&mut claims, walked.is_empty(), &walk.met);
+        let measured = measured.await;
         self.ages = ages;
-        let walk = measured.and(walk)?;
+        measured?;
         if walk.has_claimed {
             let ends = began + self.settings.lease;
             self.held_until.get_or_insert(ends);
         }
-        self.walked = walk.ended.unwrap_or_default();
+        self.walked = walk.end();
         if self.walked.is_empty() {
             self.ages.end();
         }
