@@ -21,63 +21,44 @@ impl<DB: Measured> Clone for Side<DB> {
     }
 }
 
-fn payload(id: u64) -> String {
-    format!("{{\"order\":{id},\"text\":\"{}\"}}", "a".repeat(200))
-}
-
-fn customer(task: usize, id: u64) -> u64 {
-    task as u64 * CUSTOMERS + id % CUSTOMERS
-}
-
-async fn place<DB: Measured>(pool: &Pool<DB>, customer: u64) -> sqlx::Transaction<'static, DB> {
+/// Writes an order, and sends so many messages: of its customer, or of nobody.
+async fn place<DB: Measured>(Side(pool, outbox): Side<DB>, task: usize, keys: &[bool]) {
+    let id = fresh();
+    let customer = task as u64 * CUSTOMERS + id % CUSTOMERS;
     let mut tx = pool.begin().await.expect("it begins");
     let order = format!("INSERT INTO bench_orders (customer) VALUES ({customer})");
     DB::run(&mut tx, order).await.expect("it is written");
-    tx
-}
-
-async fn bare<DB: Measured>(Side(pool, _): Side<DB>, task: usize) {
-    let tx = place(&pool, customer(task, fresh())).await;
+    for has_key in keys {
+        let payload = format!("{{\"order\":{id},\"text\":\"{}\"}}", "a".repeat(200));
+        let mut message = Message::raw("orders.placed", payload);
+        if *has_key {
+            message = message.key(&format!("customer-{customer}"));
+        }
+        outbox.send(&mut tx, message).await.expect("it is written");
+    }
     tx.commit().await.expect("it commits");
 }
 
-async fn unnumbered<DB: Measured>(Side(pool, _): Side<DB>, task: usize)
-where
-    DB: Measured,
-{
-    let id = fresh();
-    let customer = customer(task, id);
-    let mut tx = place(&pool, customer).await;
-    let insert = format!(
-        "INSERT INTO bench_unnumbered (message_id, message_key, topic, payload)
-         VALUES ('{id}-{}', 'customer-{customer}', 'orders.placed', '{}')",
-        std::process::id(),
-        payload(id)
-    );
-    DB::run(&mut tx, insert).await.expect("it is written");
-    tx.commit().await.expect("it commits");
+async fn bare<DB: Measured>(side: Side<DB>, task: usize) {
+    place(side, task, &[]).await;
 }
 
-async fn sent<DB: Measured>(Side(pool, outbox): Side<DB>, task: usize) {
-    let id = fresh();
-    let customer = customer(task, id);
-    let mut tx = place(&pool, customer).await;
-    let message = Message::raw("orders.placed", payload(id)).key(&format!("customer-{customer}"));
-    outbox.send(&mut tx, message).await.expect("it is written");
-    tx.commit().await.expect("it commits");
+async fn unnumbered<DB: Measured>(side: Side<DB>, task: usize) {
+    place(side, task, &[false]).await;
+}
+
+async fn numbered<DB: Measured>(side: Side<DB>, task: usize) {
+    place(side, task, &[true]).await;
 }
 
 pub(crate) fn measure<DB: Measured>(runtime: &Runtime, pool: &Pool<DB>) {
     let outbox = runtime.block_on(tables(pool));
     let side = Side(pool.clone(), outbox);
-    for (other, is_bare) in [
-        ("an insert without a number", false),
-        ("the order alone", true),
-    ] {
-        let mut ratios = Ratios::new("`send` in a transaction that writes an order", other);
+    for (other, is_bare) in [("`send` without a key", false), ("the order alone", true)] {
+        let mut ratios = Ratios::new("`send` with a key, beside an order", other);
         for tasks in [1, 16] {
             let name = format!("{}, {tasks} at once", <DB as Measured>::NAME);
-            let ours = spread(runtime, tasks, &side, sent::<DB>);
+            let ours = spread(runtime, tasks, &side, numbered::<DB>);
             match is_bare {
                 true => ratios.time(name, 320, ours, spread(runtime, tasks, &side, bare::<DB>)),
                 false => ratios.time(

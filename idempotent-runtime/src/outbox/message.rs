@@ -47,9 +47,10 @@ pub enum MessageError {
         /// How many bytes it has.
         bytes: usize,
     },
-    /// The name of a header is not of visible ASCII characters, or its value holds a NUL.
+    /// A broker could not carry the header: its name is not of visible ASCII characters without a
+    /// colon, or its value holds a control character.
     #[error(
-        "the header {place} is none: names are visible ASCII characters, and values hold no NUL"
+        "no broker carries the header {place}: names are visible ASCII characters but the colon, and values hold no control characters"
     )]
     #[non_exhaustive]
     Header {
@@ -175,8 +176,8 @@ impl Message {
             }
         }
         let is_header = |(name, value): &(String, String)| {
-            let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-            is_name && !value.contains('\0')
+            let fits = |byte: u8| byte.is_ascii_graphic() && byte != b':';
+            !name.is_empty() && name.bytes().all(fits) && !value.contains(char::is_control)
         };
         if let Some(place) = self.headers.iter().position(|header| !is_header(header)) {
             return Some(MessageError::Header { place });

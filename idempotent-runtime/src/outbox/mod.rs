@@ -45,6 +45,8 @@ pub struct Outbox<DB: OutboxDatabase> {
     max_payload: usize,
     audit_retention: Option<Duration>,
     trace_parent: Option<TraceParent>,
+    /// Whether a proxy pools transactions, so that nothing of a session lasts.
+    pools_transactions: bool,
     /// How far the clock of the statements is ahead of the database's, in microseconds: for tests.
     clock_ahead: i64,
 }
@@ -57,6 +59,7 @@ impl<DB: OutboxDatabase> Clone for Outbox<DB> {
             max_payload: self.max_payload,
             audit_retention: self.audit_retention,
             trace_parent: self.trace_parent.clone(),
+            pools_transactions: self.pools_transactions,
             clock_ahead: self.clock_ahead,
         }
     }
@@ -82,6 +85,20 @@ constructors! {
     "sqlite" sqlite Sqlite "Takes a pool on a file of SQLite.",
 }
 
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+impl Outbox<sqlx::Postgres> {
+    /// Says that the pool leads to a proxy that pools transactions, such as PgBouncer: no statement
+    /// is prepared for later, and relays do not listen.
+    #[must_use]
+    pub fn transaction_pooling(self) -> Self {
+        Self {
+            pools_transactions: true,
+            ..self
+        }
+    }
+}
+
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Takes a pool on the database in which the application writes its rows.
     #[must_use]
@@ -92,6 +109,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             max_payload: MAX_PAYLOAD,
             audit_retention: None,
             trace_parent: None,
+            pools_transactions: false,
             clock_ahead: 0,
         }
     }

@@ -20,6 +20,8 @@ pub struct Writing<'a> {
     pub(super) trace_parent: Option<String>,
     /// Whether its key counts its messages.
     pub(super) is_numbered: bool,
+    /// Whether the connection may keep the statement for later.
+    pub(super) is_kept: bool,
 }
 
 /// What became of a message.
@@ -137,6 +139,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             payload: &message.payload,
             trace_parent: trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT),
             is_numbered: message.key.is_some(),
+            is_kept: !self.pools_transactions,
         }
     }
 

@@ -97,6 +97,7 @@ impl Dialect for Postgres {
     ) -> Result<Written, StoreError> {
         let text = by_clock::<Self>(write(tables, message.is_numbered), ahead);
         let query = sqlx::query(sqlx::AssertSqlSafe(text))
+            .persistent(message.is_kept)
             .bind(message.id.as_bytes())
             .bind(message.key)
             .bind(message.topic.as_bytes())

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+#[cfg(feature = "testing")]
+use crate::outbox::Message;
 use crate::{error::BoxError, framing::read_framed, outbox::send::OF_A_KEY, store::sql::Row};
 
 /// A message on its way to a publisher.
@@ -34,6 +36,25 @@ pub(super) const COLUMNS: &str =
     "id, message_key, number, topic, headers, payload, attempts, traceparent";
 
 impl Envelope {
+    /// Makes the envelope of a message, with this number where the message has a key: for tests of
+    /// a publisher.
+    #[cfg(feature = "testing")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+    #[must_use]
+    pub fn of(message: &Message, number: u64) -> Self {
+        Self {
+            id: message.identity(None),
+            topic: message.topic.clone(),
+            key: message.key.clone(),
+            number: message.key.is_some().then_some(number),
+            headers: message.headers.clone(),
+            payload: message.payload.clone(),
+            traceparent: None,
+            place: Vec::new(),
+            attempts: 0,
+        }
+    }
+
     pub(super) fn read(row: &impl Row) -> Result<Self, BoxError> {
         let bytes = |place| -> Result<Vec<u8>, BoxError> {
             Ok(row.bytes(place)?.ok_or("a column is NULL")?)

@@ -80,6 +80,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             wake,
             is_live: Arc::default(),
         };
+        if self.outbox.pools_transactions {
+            return self.rounds(bell, stopped).await;
+        }
         let options = (*self.outbox.pool.connect_options()).clone();
         let listening = DB::listen(options, self.outbox.tables.channel.clone(), bell.clone());
         race(self.rounds(bell, stopped), listening).await;

@@ -54,7 +54,7 @@ impl Notifications {
 impl Channel for Notifications {
     type Error = StoreError;
 
-    const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of a store, or go past the proxy";
+    const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of the store or the outbox, or go past the proxy";
 
     /// With a new pool each time: a listener takes leave in a task of the driver's, and where the server hangs, that keeps one of the
     /// two connections for as long.

@@ -58,6 +58,14 @@ async fn a_message_that_cannot_be_sent_is_refused_and_the_transaction_goes_on<
             Box::new(is_header),
         ),
         (
+            placed(7).header("a", "b").header("a", "b\r\nc"),
+            Box::new(is_header),
+        ),
+        (
+            placed(7).header("a", "b").header("a:b", "c"),
+            Box::new(is_header),
+        ),
+        (
             placed(7).header("a", &"b".repeat(8 * 1024)),
             Box::new(|reason| matches!(reason, MessageError::Headers { bytes: 8_193, .. })),
         ),

@@ -67,10 +67,23 @@ async fn an_envelope_holds_all_that_was_sent<S: Shop<Database: OutboxDatabase>>(
     let (outbox, broker) = (outbox(&shop).await, Broker::willing());
     let message = Message::raw("orders.placed", vec![0, 1, 255]).key("ä'\u{0}");
     let message = message.id("order-7").header("a", "1").header("b", "\"ä'");
-    send(&shop, &outbox, [message]).await;
+    send(&shop, &outbox, [message.clone()]).await;
     let _relay = start(&outbox, &broker).await;
     drained(&shop).await;
     let [envelope] = broker.arrived().try_into().expect("one");
+    let made = Envelope::of(&message, envelope.number.expect("it has a key"));
+    let seen = |it: &Envelope| {
+        let (id, topic, key) = (it.id.clone(), it.topic.clone(), it.key.clone());
+        (
+            id,
+            topic,
+            key,
+            it.number,
+            it.headers.clone(),
+            it.payload.clone(),
+        )
+    };
+    assert_eq!(seen(&made), seen(&envelope), "as a test makes it");
     let Envelope {
         id,
         topic,

@@ -149,15 +149,22 @@ async fn a_relay_behind_a_proxy_that_pools_transactions_polls() {
     crate::harness::in_time(async {
         let plain = outbox(&shop).await;
         let proxy = url("IDEMPOTENT_TEST_PGBOUNCER_URL");
-        let proxy = PgPoolOptions::new().connect(&proxy).await;
-        let proxied = Outbox::new(&proxy.expect("the proxy answers"));
+        let pool = PgPoolOptions::new().connect(&proxy).await;
+        let pool = pool.expect("the proxy answers");
+        let proxied = Outbox::new(&pool);
         let proxied = proxied.prefix(&prefix(&shop)).expect("a prefix");
         let broker = Broker::willing();
         let relay = proxied.relay(broker.clone()).start().await;
         let relay = relay.expect("it starts");
+        let said = proxied.transaction_pooling();
+        let silent = said.relay(broker.clone()).start().await;
+        let silent = silent.expect("it starts");
         for order in 0..20 {
-            let mut tx = shop.begin().await.expect("a transaction");
-            let outbox = if order % 2 == 0 { &plain } else { &proxied };
+            let (pool, outbox) = match order % 2 {
+                0 => (&pool, &said),
+                _ => (shop.pool(), &plain),
+            };
+            let mut tx = pool.begin().await.expect("a transaction");
             let message = placed(order).key(&format!("k{}", order % 3));
             outbox.send(&mut tx, message).await.expect("it is written");
             tx.commit().await.expect("it commits");
@@ -165,6 +172,7 @@ async fn a_relay_behind_a_proxy_that_pools_transactions_polls() {
         drained(&shop).await;
         assert_eq!(broker.arrived().len(), 20);
         relay.stop().await;
+        silent.stop().await;
     })
     .await;
 }
