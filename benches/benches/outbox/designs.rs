@@ -88,23 +88,17 @@ async fn write<DB: Measured>(
             "INSERT INTO bench_commits (token, customer, version) SELECT {token}, id, version FROM bench_customers WHERE id = {key}"
         ),
     ];
-    let is_first = (drawn >> 60) % 2 == 0;
+    let is_first = (drawn >> 60).is_multiple_of(2);
     if is_first {
         send::<DB>(&mut tx, outbox, key, token).await?;
-        sleep(Duration::from_micros(
-            token.unsigned_abs() * 104_729 % 3_000,
-        ))
-        .await;
+        sleep(pause).await;
     }
     for statement in customer {
         DB::run(&mut tx, statement).await?;
     }
     if !is_first {
         send::<DB>(&mut tx, outbox, key, token).await?;
-        sleep(Duration::from_micros(
-            token.unsigned_abs() * 104_729 % 3_000,
-        ))
-        .await;
+        sleep(pause).await;
     }
     match token % 10 {
         7 => tx.rollback().await,
