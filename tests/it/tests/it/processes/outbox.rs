@@ -31,6 +31,7 @@ use super::{
     transfers::{mariadb, postgres},
 };
 use crate::{
+    harness::in_time,
     outbox::{broker::drained, outbox},
     servers,
     transactions::shop::{Shop, SqliteShop},
@@ -124,9 +125,12 @@ impl Staff {
             part,
             ..self.clone()
         }));
-        while !self.arrivals().iter().any(|it| held.contains(&it.id)) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        in_time(async {
+            while !self.arrivals().iter().any(|it| held.contains(&it.id)) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
         File::create(self.folder.join(process.id().to_string())).expect("a file");
         process.wake();
         assert_eq!(process.hear::<String>().await, "published");
@@ -192,7 +196,7 @@ async fn nothing_is_lost<S: Shop<Database: OutboxDatabase>>(shop: S, folder: &Pa
     }
     let last = staff.relay(&outbox, None).start().await;
     let last = last.expect("it starts");
-    drained(&shop).await;
+    in_time(drained(&shop)).await;
     last.stop().await;
 
     assert_eq!(outbox.parked().await, Ok(Vec::new()));

@@ -39,6 +39,8 @@ struct Plan {
     /// One or two.
     keys: Vec<String>,
     commits: bool,
+    /// How long it stays open after it has sent.
+    lingers: Duration,
     pause: Duration,
 }
 
@@ -58,6 +60,7 @@ impl Plan {
             order,
             keys,
             commits: rng.random_bool(0.8),
+            lingers: Duration::from_millis([0, 0, 0, 15][rng.random_range(0..4)]),
             pause: Duration::from_millis(rng.random_range(10..80)),
         }
     }
@@ -72,6 +75,7 @@ impl Plan {
         let message = || Message::new("orders.placed", &self.order).expect("it is JSON");
         let messages = self.keys.iter().map(|key| message().key(key));
         outbox.send_all(&mut tx, messages).await?;
+        tokio::time::sleep(self.lingers).await;
         match self.commits {
             true => tx.commit().await.expect("it commits"),
             false => tx.rollback().await.expect("it rolls back"),
