@@ -85,7 +85,9 @@ impl Staff {
         fate: Option<(Fate, u32)>,
     ) -> idempotent_runtime::outbox::RelayBuilder<DB, Logging> {
         let publisher = Logging::new(self.log(), fate, self.folder.clone());
-        outbox.relay(publisher).lease("1s")
+        let relay = outbox.relay(publisher).lease("1s");
+        // A relay that waits longer and longer would leave all keys to those that have just begun.
+        relay.pauses(Duration::from_millis(20), Duration::from_millis(100))
     }
 
     /// What was published, in order.
