@@ -98,7 +98,7 @@ pub(super) async fn send<S: Shop<Database: OutboxDatabase>>(
     }
 }
 
-pub(super) async fn drained<S: Shop>(shop: &S) {
+pub(crate) async fn drained<S: Shop>(shop: &S) {
     while count(shop).await > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,13 +1,16 @@
 //! The outbox: messages that are committed with the rows of a transaction.
 
 mod bad_input;
-mod broker;
+pub(crate) mod broker;
+mod faults;
 mod ids;
 mod parked;
+pub(crate) mod postgres;
 mod purges;
 mod relays;
 mod sends;
 mod told;
+mod transactions;
 mod waking;
 
 use idempotent_runtime::outbox::{Message, Outbox, OutboxDatabase};
@@ -16,7 +19,7 @@ use sqlx::Database;
 use crate::transactions::shop::Shop;
 
 /// An outbox beside the shop's own tables.
-async fn outbox<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbox<S::Database> {
+pub(crate) async fn outbox<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbox<S::Database> {
     let outbox = Outbox::new(shop.pool()).prefix(&prefix(shop));
     let outbox = outbox.expect("a prefix");
     outbox.migrate().await.expect("tables");

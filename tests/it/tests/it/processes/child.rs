@@ -17,9 +17,12 @@ use tokio::{
     task::{JoinSet, spawn},
 };
 
+#[cfg(target_os = "linux")]
+use super::backlog::Backlog;
 use super::{
     job::{Job, Stops},
     numbers::Numbers,
+    outbox::Staff,
     transfers::Transfer,
 };
 use crate::harness::runtime_here;
@@ -42,6 +45,11 @@ pub(super) enum Role {
     Transfer(Transfer),
     /// Delivers the numbers of a stream, until it is killed or through.
     Numbers(Numbers),
+    /// Delivers messages, and says how much memory that took.
+    #[cfg(target_os = "linux")]
+    Backlog(Backlog),
+    /// Writes messages, or relays them, until it is killed or told that it is enough.
+    Outbox(Staff),
 }
 
 /// Where a call stops.
@@ -82,6 +90,9 @@ async fn play(role: Role) {
         Role::Stream(job) => stream(job).await,
         Role::Transfer(transfer) => transfer.stop().await,
         Role::Numbers(numbers) => numbers.deliver().await,
+        #[cfg(target_os = "linux")]
+        Role::Backlog(backlog) => backlog.deliver().await,
+        Role::Outbox(staff) => staff.work().await,
     }
 }
 

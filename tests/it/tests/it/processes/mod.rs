@@ -8,6 +8,8 @@
 mod place;
 
 #[cfg(target_os = "linux")]
+mod backlog;
+#[cfg(target_os = "linux")]
 mod clocks;
 mod crowd;
 mod death;
@@ -18,4 +20,5 @@ mod child;
 mod job;
 mod log;
 mod numbers;
+mod outbox;
 mod process;

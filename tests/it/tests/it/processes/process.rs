@@ -80,8 +80,12 @@ impl Process {
 
     /// The next thing that it says.
     pub(super) async fn hear<T: DeserializeOwned>(&mut self) -> T {
+        self.hear_within(PATIENCE).await
+    }
+
+    pub(super) async fn hear_within<T: DeserializeOwned>(&mut self, patience: Duration) -> T {
         loop {
-            let line = timeout(PATIENCE, self.lines.next_line())
+            let line = timeout(patience, self.lines.next_line())
                 .await
                 .expect("the child says something in time")
                 .expect("the child can be heard")
@@ -102,6 +106,12 @@ impl Process {
     /// SIGKILL; when this returns, the process is gone.
     pub(super) async fn kill(mut self) {
         self.child.kill().await.expect("the child is killed");
+    }
+
+    /// Waits until it has ended by itself.
+    pub(super) async fn gone(mut self) {
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        ended.expect("it ends in time").expect("it is waited for");
     }
 
     /// SIGSTOP; when this returns, the process stands still.

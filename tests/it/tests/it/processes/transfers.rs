@@ -129,11 +129,11 @@ impl Transfer {
     }
 }
 
-async fn postgres(prefix: String) -> PostgresShop {
+pub(super) async fn postgres(prefix: String) -> PostgresShop {
     PostgresShop::open(&servers::url(PostgresShop::URL), prefix).await
 }
 
-async fn mariadb(prefix: String) -> MariaDbShop {
+pub(super) async fn mariadb(prefix: String) -> MariaDbShop {
     MariaDbShop::open(&servers::url(MariaDbShop::URL), prefix).await
 }
 

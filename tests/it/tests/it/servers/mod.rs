@@ -29,6 +29,7 @@ pub(crate) use self::{
     mariadb::MariaDb,
     postgres::Postgres,
     redis::{Redis, RedisCluster},
+    spare::{Product, Spare},
 };
 
 /// A server, and what a client of it is told.

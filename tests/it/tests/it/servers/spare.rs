@@ -15,14 +15,15 @@ use std::{
 
 use idempotent_runtime::store::Store;
 
+pub(super) use self::folder::Disk;
 use self::folder::{Folder, assert_succeeded};
-pub(super) use self::{folder::Disk, product::Product};
+pub(crate) use self::product::Product;
 
 /// Less than a test has, so that a server that does not start is heard.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A server, and where it lies.
-pub(super) struct Spare {
+pub(crate) struct Spare {
     product: Product,
     settings: Vec<String>,
     environment: Vec<(&'static str, String)>,
@@ -49,7 +50,7 @@ impl Spare {
         Self::with(product, durable).await
     }
 
-    pub(super) async fn with(product: Product, settings: &[&str]) -> Self {
+    pub(crate) async fn with(product: Product, settings: &[&str]) -> Self {
         Self::over(product, settings, Folder::new(), &[]).await
     }
 
@@ -95,7 +96,7 @@ impl Spare {
         spare
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.folder.named(self.product.url())
     }
 

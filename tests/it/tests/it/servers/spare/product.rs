@@ -7,7 +7,7 @@ use sqlx::{Connection, MySqlConnection, PgConnection};
 
 /// A kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::servers) enum Product {
+pub(crate) enum Product {
     Postgres,
     MariaDb,
     Redis,

@@ -1,0 +1,293 @@
+//! Brokers that are down, that never answer and that lose their connection, and relays that stand
+//! still past their lease.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    outbox::{Envelope, Outbox, OutboxDatabase, PublishError, Publisher, Relay},
+    testing::Gate,
+};
+
+use super::{
+    broker::{Answer, Broker, drained, first_arrivals, send, start},
+    count, numbers, outbox, placed, prefix,
+};
+use crate::transactions::shop::Shop;
+
+on_every_database![
+    a_broker_that_is_down_beyond_the_budget_costs_no_attempt,
+    a_publisher_that_never_answers_costs_no_attempt,
+    a_message_that_breaks_the_connection_parks_its_key_alone,
+    a_relay_that_wakes_past_its_lease_parks_nothing,
+];
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+/// As often as the budget allows for attempts, and once more.
+const FAILURES: u32 = 4;
+
+/// Keys of which an attempt was counted.
+async fn tried<S: Shop>(shop: &S) -> i64 {
+    let query = format!(
+        "SELECT count(*) FROM {}outbox_claims WHERE attempts > 0",
+        prefix(shop)
+    );
+    numbers(shop, query).await[0]
+}
+
+/// Sends two messages to each key.
+async fn send_two<S: Shop<Database: OutboxDatabase>>(shop: &S, outbox: &Outbox<S::Database>) {
+    let messages = (0..2).flat_map(|order| KEYS.map(|key| placed(order).key(key)));
+    send(shop, outbox, messages).await;
+}
+
+async fn a_broker_that_is_down_beyond_the_budget_costs_no_attempt<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let outbox = outbox(&shop).await;
+    let (calls, is_up) = (
+        Arc::new(AtomicU32::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (counted, up) = (Arc::clone(&calls), Arc::clone(&is_up));
+    let broker = Broker::new(move |batch| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        match up.load(Ordering::SeqCst) {
+            true => vec![Ok(()); batch.len()],
+            false => vec![Err(PublishError::Outage); batch.len()],
+        }
+    });
+    send_two(&shop, &outbox).await;
+    let _relay = start(&outbox, &broker).await;
+    at_least(&calls, FAILURES).await;
+    assert_eq!(tried(&shop).await, 0);
+    assert_eq!(outbox.parked().await, Ok(Vec::new()));
+    assert_eq!(count(&shop).await, 6);
+    is_up.store(true, Ordering::SeqCst);
+    drained(&shop).await;
+    assert_two_of_each(&broker);
+    assert_eq!(tried(&shop).await, 0);
+}
+
+async fn at_least(calls: &AtomicU32, times: u32) {
+    while calls.load(Ordering::SeqCst) < times {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn assert_two_of_each(broker: &Broker) {
+    let by_key = broker.by_key();
+    assert_eq!(by_key.len(), KEYS.len());
+    for (key, arrived) in by_key {
+        assert_eq!(first_arrivals(&arrived), [0, 1], "{key}");
+    }
+}
+
+/// A publisher that does something before it answers as the broker does.
+struct Slow<B> {
+    broker: Broker,
+    before: B,
+}
+
+impl<B: AsyncBefore> Publisher for Slow<B> {
+    async fn publish(&self, batch: &[Envelope]) -> Answer {
+        self.before.pass(batch).await;
+        self.broker.publish(batch).await
+    }
+}
+
+trait AsyncBefore: Send + Sync + 'static {
+    fn pass(&self, batch: &[Envelope]) -> impl Future<Output = ()> + Send;
+}
+
+/// Never answers, so often.
+struct Silent {
+    calls: Arc<AtomicU32>,
+    times: u32,
+}
+
+impl AsyncBefore for Silent {
+    async fn pass(&self, _: &[Envelope]) {
+        if self.calls.fetch_add(1, Ordering::SeqCst) < self.times {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn a_publisher_that_never_answers_costs_no_attempt<S: Shop<Database: OutboxDatabase>>(
+    shop: S,
+) {
+    let (outbox, broker) = (outbox(&shop).await, Broker::willing());
+    send_two(&shop, &outbox).await;
+    let calls = Arc::new(AtomicU32::new(0));
+    let before = Silent {
+        calls: Arc::clone(&calls),
+        times: FAILURES,
+    };
+    let silent = Slow {
+        broker: broker.clone(),
+        before,
+    };
+    let relay = outbox.relay(silent).lease("1s").budget(3);
+    let _relay = relay.publish_timeout("300ms").start().await;
+    // The last one of these is under way, and those before it are over.
+    at_least(&calls, FAILURES).await;
+    assert_eq!(tried(&shop).await, 0);
+    assert_eq!(broker.arrived(), []);
+    drained(&shop).await;
+    assert_two_of_each(&broker);
+    assert_eq!(outbox.parked().await, Ok(Vec::new()));
+    assert_eq!(tried(&shop).await, 0);
+}
+
+/// A broker that drops its connection at a message of this payload: the results from there on are
+/// missing.
+fn breaks_at(poison: &'static [u8]) -> Broker {
+    Broker::new(move |batch| {
+        let sound = batch.iter().take_while(|it| it.payload != poison);
+        sound.map(|_| Ok(())).collect()
+    })
+}
+
+async fn a_message_that_breaks_the_connection_parks_its_key_alone<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let (outbox, broker) = (outbox(&shop).await, breaks_at(b"-1"));
+    // A batch is in the order of the keys, so that nothing else is behind it.
+    let messages = [-2, -1, -3].map(|order| placed(order).key("z"));
+    send(&shop, &outbox, messages).await;
+    let relay = start(&outbox, &broker).await;
+    let (mut parked, mut sent) = (Vec::new(), 0);
+    while parked.is_empty() {
+        // Where nothing else came through, it would be an outage.
+        send(&shop, &outbox, KEYS.map(|key| placed(sent).key(key))).await;
+        sent += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        parked = outbox.parked().await.expect("the database answers");
+    }
+    send(&shop, &outbox, KEYS.map(|key| placed(sent).key(key))).await;
+    while count(&shop).await > 2 {
+        relay.wake();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!((parked.len(), &*parked[0].key), (1, "z"));
+    assert!(parked[0].reason.contains("nobody knows"), "{parked:?}");
+    let mut by_key = broker.by_key();
+    let poisoned = by_key.remove("z").expect("it was tried");
+    // The first try may have been before any other message was confirmed.
+    let tried = [&[-2, -1, -1, -1][..], &[-2, -1, -1, -1, -1]];
+    assert!(tried.contains(&&*poisoned), "{poisoned:?}");
+    for key in KEYS {
+        assert_eq!(by_key[key], (0..=sent).collect::<Vec<_>>(), "{key}");
+    }
+}
+
+/// Blocks the thread at the first batch, so that no lease is prolonged.
+struct Blocking {
+    is_held: Arc<AtomicBool>,
+    goes_on: Arc<AtomicBool>,
+}
+
+impl AsyncBefore for Blocking {
+    async fn pass(&self, _: &[Envelope]) {
+        self.is_held.store(true, Ordering::SeqCst);
+        tokio::task::block_in_place(|| {
+            while !self.goes_on.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+    }
+}
+
+/// Waits at a gate with this order, and prolongs the lease meanwhile.
+struct Waiting {
+    order: &'static [u8],
+    gate: Gate,
+}
+
+impl AsyncBefore for Waiting {
+    async fn pass(&self, batch: &[Envelope]) {
+        if batch.iter().any(|it| &it.payload[..] == self.order) {
+            self.gate.pass().await;
+        }
+    }
+}
+
+/// A relay that stands still with its first batch until it `goes_on`, and then says that the
+/// messages of `"k"` were rejected: the first time would park the key.
+async fn stands_still<DB: OutboxDatabase>(
+    outbox: &Outbox<DB>,
+    goes_on: &Arc<AtomicBool>,
+) -> (Relay, Broker) {
+    let broker = Broker::new(|batch| {
+        let answer = |it: &Envelope| match it.key.as_deref() {
+            Some("k") => Err(PublishError::Rejected("it is late".to_owned())),
+            _ => Ok(()),
+        };
+        batch.iter().map(answer).collect()
+    });
+    let is_held = Arc::new(AtomicBool::new(false));
+    let before = Blocking {
+        is_held: Arc::clone(&is_held),
+        goes_on: Arc::clone(goes_on),
+    };
+    let blocked = Slow {
+        broker: broker.clone(),
+        before,
+    };
+    let relay = outbox.relay(blocked).lease("500ms").budget(1).start().await;
+    while !is_held.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    (relay.expect("it starts"), broker)
+}
+
+async fn a_relay_that_wakes_past_its_lease_parks_nothing<S: Shop<Database: OutboxDatabase>>(
+    shop: S,
+) {
+    let outbox = outbox(&shop).await;
+    let messages = [0, 1, 2].map(|order| placed(order).key("k"));
+    send(&shop, &outbox, messages).await;
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let (first, late) = stands_still(&outbox, &goes_on).await;
+    let broker = Broker {
+        arrived: late.arrived,
+        ..Broker::willing()
+    };
+    let (gate, order) = (Gate::new(), b"1");
+    let before = Waiting {
+        order,
+        gate: gate.clone(),
+    };
+    let second = outbox.relay(Slow {
+        broker: broker.clone(),
+        before,
+    });
+    let _second = second.lease("500ms").start().await.expect("it starts");
+    gate.arrived(1).await;
+    assert_eq!(broker.by_key()["k"], [0]);
+    goes_on.store(true, Ordering::SeqCst);
+    // The second one is busy: the first one sends this, when it is through with its old batch.
+    send(&shop, &outbox, [placed(7).key("other")]).await;
+    while count(&shop).await > 2 {
+        first.wake();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(outbox.parked().await, Ok(Vec::new()));
+    assert_eq!(tried(&shop).await, 0);
+    assert_eq!(broker.by_key()["k"], [0, 0]);
+    drop(first);
+    gate.open();
+    drained(&shop).await;
+    assert_eq!(broker.by_key()["k"], [0, 0, 1, 2]);
+}
