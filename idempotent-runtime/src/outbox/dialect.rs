@@ -25,6 +25,7 @@ pub(crate) mod sealed {
         walk::{DOING, Met, look, met},
     };
     use crate::{
+        error::BoxError,
         store::{StoreError, sql::Row},
         transaction::SqlDatabase,
     };
@@ -38,6 +39,14 @@ pub(crate) mod sealed {
             text: String,
             doing: &'static str,
         ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
+
+        /// Runs one text, and reads its rows one by one, so that none of them is kept.
+        fn read<T: Send>(
+            connection: &mut Self::Connection,
+            text: String,
+            doing: &'static str,
+            read: fn(&Self::Row) -> Result<T, BoxError>,
+        ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
 
         /// Makes the tables, by one process at a time.
         fn migrate(
@@ -142,6 +151,25 @@ macro_rules! query {
             rows.map_err(|error| {
                 <sqlx::$database as crate::transaction::Dialect>::store_error(error, doing)
             })
+        }
+
+        async fn read<T: Send>(
+            connection: &mut <sqlx::$database as sqlx::Database>::Connection,
+            text: String,
+            doing: &'static str,
+            read: fn(&<sqlx::$database as sqlx::Database>::Row) -> Result<T, BoxError>,
+        ) -> Result<Vec<T>, StoreError> {
+            let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+            let mut rows = sqlx::Executor::fetch(connection, query);
+            let mut all = Vec::new();
+            while let Some(row) =
+                std::future::poll_fn(|cx| futures_core::Stream::poll_next(rows.as_mut(), cx)).await
+            {
+                let failed = <sqlx::$database as crate::transaction::Dialect>::store_error;
+                let row = row.map_err(|error| failed(error, doing))?;
+                all.push(read(&row).map_err(damaged)?);
+            }
+            Ok(all)
         }
     };
 }

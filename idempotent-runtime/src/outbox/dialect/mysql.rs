@@ -6,6 +6,7 @@ use sqlx::mysql::{MySql, MySqlConnection};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
+    error::BoxError,
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},

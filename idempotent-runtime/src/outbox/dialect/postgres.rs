@@ -4,10 +4,12 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect};
 use crate::{
+    error::BoxError,
     outbox::{
         relay::sleep::Bell,
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
+        walk::damaged,
     },
     store::{
         StoreError,

@@ -4,9 +4,11 @@ use sqlx::sqlite::{Sqlite, SqliteConnection};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
+    error::BoxError,
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
+        walk::damaged,
     },
     store::StoreError,
 };

@@ -9,7 +9,7 @@ use crate::{
     outbox::{
         dialect::OutboxDatabase,
         tables::{ALL, Tables},
-        walk::{DOING, MOST, Met, damaged},
+        walk::{DOING, MOST, Met},
     },
     record::micros,
     store::{StoreError, StoreErrorKind},
@@ -111,9 +111,10 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
                        WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)) AS firsts
              WHERE bytes - length(payload) < {BYTES} ORDER BY message_key, id LIMIT {MOST}"
         );
-        let rows = self.query(look).await?;
-        let read = rows.iter().map(Envelope::read);
-        read.collect::<Result<_, _>>().map_err(damaged)
+        answered(DB::read(self.connection, look, DOING, |row| {
+            Envelope::read(row)
+        }))
+        .await
     }
 
     /// Prolongs the leases.

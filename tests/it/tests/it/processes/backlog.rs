@@ -98,3 +98,10 @@ async fn a_relay_takes_little_memory_however_many_messages_wait() {
     let more = took_more(messages, 1_500, padding).await;
     assert!(more <= MOST, "{messages} messages took {more} KiB");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_relay_takes_little_memory_however_large_the_messages_are() {
+    let more = took_more(300, 150, 250 * 1024).await;
+    assert!(more <= MOST, "300 messages of 250 KiB took {more} KiB");
+}
