@@ -139,40 +139,51 @@ async fn relay<DB: Measured>(
     let mut last = (0, 0);
     loop {
         let was_over = is_over.load(Ordering::SeqCst);
-        let mut tx = pool.begin().await.expect("it begins");
-        let look = match design {
-            Design::Horizon => format!(
-                "SELECT token, xid::text::bigint, id FROM bench_plain
-                 WHERE (xid::text::bigint, id) > ({}, {}) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-                 ORDER BY xid::text::bigint, id LIMIT 100",
-                last.0, last.1
-            ),
-            Design::SkipLocked => {
-                "SELECT token, id - id, id FROM bench_plain ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED".to_owned()
-            }
-            _ => format!(
-                "SELECT token, id - id, id FROM bench_plain WHERE id > {} ORDER BY id LIMIT 100",
-                last.1
-            ),
-        };
-        let found = DB::numbers(&mut tx, look).await.expect("it reads");
-        if found.is_empty() && was_over {
+        // Where another transaction was in the way, it tries again.
+        let found = round(&pool, design, &arrivals, &mut last).await;
+        if found.is_ok_and(|found| found == 0) && was_over {
             return;
         }
-        if let Some(row) = found.last() {
-            last = (row[1], row[2]);
-        }
-        arrivals
-            .take(found.iter().map(|row| row[0]).collect())
-            .await;
-        if design == Design::SkipLocked && !found.is_empty() {
-            let ids: Vec<_> = found.iter().map(|row| row[2].to_string()).collect();
-            let delete = format!("DELETE FROM bench_plain WHERE id IN ({})", ids.join(", "));
-            DB::run(&mut tx, delete).await.expect("it deletes");
-        }
-        tx.commit().await.expect("it commits");
         sleep(Duration::from_millis(2)).await;
     }
+}
+
+/// Publishes what it finds behind the last one, and tells how many those are.
+async fn round<DB: Measured>(
+    pool: &Pool<DB>,
+    design: Design,
+    arrivals: &Arrivals,
+    last: &mut (i64, i64),
+) -> Result<usize, sqlx::Error> {
+    let (transaction, id) = *last;
+    let look = match design {
+        Design::Horizon => format!(
+            "SELECT token, xid::text::bigint, id FROM bench_plain
+             WHERE (xid::text::bigint, id) > ({transaction}, {id}) AND xid < pg_snapshot_xmin(pg_current_snapshot())
+             ORDER BY xid::text::bigint, id LIMIT 100"
+        ),
+        Design::SkipLocked => {
+            "SELECT token, id - id, id FROM bench_plain ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED".to_owned()
+        }
+        _ => format!(
+            "SELECT token, id - id, id FROM bench_plain WHERE id > {id} ORDER BY id LIMIT 100"
+        ),
+    };
+    let mut tx = pool.begin().await?;
+    let found = DB::numbers(&mut tx, look).await?;
+    arrivals
+        .take(found.iter().map(|row| row[0]).collect())
+        .await;
+    if design == Design::SkipLocked && !found.is_empty() {
+        let ids: Vec<_> = found.iter().map(|row| row[2].to_string()).collect();
+        let delete = format!("DELETE FROM bench_plain WHERE id IN ({})", ids.join(", "));
+        DB::run(&mut tx, delete).await?;
+    }
+    tx.commit().await?;
+    if let Some(row) = found.last() {
+        *last = (row[1], row[2]);
+    }
+    Ok(found.len())
 }
 
 async fn prepare<DB: Measured>(pool: &Pool<DB>) {

@@ -1,7 +1,8 @@
 //! MariaDB and MySQL.
 
-use std::{collections::HashSet, error::Error as _};
+use std::{collections::HashSet, error::Error as _, future::poll_fn};
 
+use futures_core::Stream;
 use sqlx::mysql::{MySql, MySqlConnection};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
@@ -119,9 +120,8 @@ impl Dialect for MySql {
     const FINDS_OUT: bool = true;
 
     /// All statements go in one message, and the first one that fails is the last. Outside a
-    /// transaction, a savepoint is forgotten at once. The floor goes into a variable, because a statement that
-    /// writes would lock the row, and keep a purge waiting. `INSERT IGNORE` would swallow other
-    /// errors than that of an id which is there.
+    /// transaction, a savepoint is forgotten at once. `INSERT IGNORE` would swallow other errors
+    /// than that of an id which is there.
     async fn write(
         connection: &mut MySqlConnection,
         tables: &Tables,
@@ -132,33 +132,75 @@ impl Dialect for MySql {
             messages, counters, ..
         } = tables;
         let (key, values) = (Self::bytes(message.key), written_out::<Self>(message));
-        let (count, number, from) = match message.is_numbered {
-            false => (String::new(), NOW.to_owned(), String::new()),
+        let (count, number) = match message.is_numbered {
+            false => (String::new(), NOW),
             true => (
                 format!(
-                    "SELECT number INTO @idempotent_outbox_floor FROM {counters} WHERE message_key = '';
-                     INSERT INTO {counters} (message_key, number)
-                     VALUES ({key}, greatest({NOW}, 1 + @idempotent_outbox_floor))
-                     ON DUPLICATE KEY UPDATE number = greatest({counters}.number + 1, {NOW});\n"
+                    "INSERT INTO {counters} (message_key, number) VALUES ({key}, @idempotent_outbox_number := {NOW})
+                     ON DUPLICATE KEY UPDATE
+                         number = @idempotent_outbox_number := greatest({counters}.number + 1, {NOW});\n"
                 ),
-                "number".to_owned(),
-                format!("FROM {counters} WHERE message_key = {key}"),
+                "@idempotent_outbox_number",
             ),
         };
         let text = format!(
             "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here;
              {count}INSERT INTO {messages} ({COLUMNS}, number, created)
-             SELECT {values}, {number}, {NOW} {from}"
+             VALUES ({values}, {number}, {NOW})"
         );
-        match Self::query(connection, by_clock::<Self>(text, ahead), DOING).await {
-            Ok(_) => Ok(Written::New),
+        let (written, may_be_new) = match counts(connection, by_clock::<Self>(text, ahead)).await {
+            Ok(counts) => (Written::New, counts.get(2) == Some(&1)),
             Err(error) => match said(&error) {
-                Some(DUPLICATE) => Ok(Written::Old),
-                Some(NO_SAVEPOINT) => Ok(Written::Outside),
-                _ => Err(error),
+                Some(DUPLICATE) => (Written::Old, true),
+                Some(NO_SAVEPOINT) => return Ok(Written::Outside),
+                _ => return Err(error),
             },
+        };
+        if message.is_numbered && may_be_new {
+            let id = (written == Written::New).then_some(message.id);
+            raise(connection, tables, &key, id).await?;
         }
+        Ok(written)
     }
+}
+
+/// Raises a new counter above the floor, and the message that it has counted. Only a new one is
+/// worth the look, and a statement that writes would lock the floor and keep a purge waiting.
+async fn raise(
+    connection: &mut MySqlConnection,
+    tables: &Tables,
+    key: &str,
+    id: Option<&str>,
+) -> Result<(), StoreError> {
+    let Tables {
+        messages, counters, ..
+    } = tables;
+    let mut text = format!(
+        "SELECT number INTO @idempotent_outbox_floor FROM {counters} WHERE message_key = '';
+         UPDATE {counters} SET number = @idempotent_outbox_floor + 1
+         WHERE message_key = {key} AND number <= @idempotent_outbox_floor"
+    );
+    if let Some(id) = id {
+        let id = MySql::bytes(id.as_bytes());
+        text += &format!(
+            ";\nUPDATE {messages} SET number = @idempotent_outbox_floor + 1
+             WHERE id = {id} AND number <= @idempotent_outbox_floor"
+        );
+    }
+    MySql::query(connection, text, DOING).await.map(drop)
+}
+
+/// Runs a text of several statements, and tells how many rows each has changed: an `INSERT` that
+/// found a row and changed it counts two.
+async fn counts(connection: &mut MySqlConnection, text: String) -> Result<Vec<u64>, StoreError> {
+    let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+    let mut done = sqlx::Executor::fetch_many(connection, query);
+    let mut counts = Vec::new();
+    while let Some(next) = poll_fn(|cx| Stream::poll_next(done.as_mut(), cx)).await {
+        let next = next.map_err(|error| crate::store::mysql_failure(error, DOING))?;
+        counts.extend(next.left().map(|done| done.rows_affected()));
+    }
+    Ok(counts)
 }
 
 /// Which of these keys no relay may claim now.
