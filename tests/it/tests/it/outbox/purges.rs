@@ -61,7 +61,9 @@ async fn a_purge_beside_writers_whose_clock_steps_back_keeps_the_order<
 >(
     shop: S,
 ) {
-    const EACH: i64 = 20;
+    const EACH: i64 = 24;
+    /// So many keys of a writer take turns, and each is silent for longer than two purges take.
+    const KEYS: i64 = 8;
     let (outbox, broker, shop) = (outbox(&shop).await, Broker::willing(), Arc::new(shop));
     let is_over = Arc::new(AtomicBool::new(false));
     let later = outbox.clone().clock_ahead(days(2));
@@ -73,7 +75,7 @@ async fn a_purge_beside_writers_whose_clock_steps_back_keeps_the_order<
                 // Another writer may be in the way.
                 purges += i32::from(later.purge().await.is_ok());
                 // Longer than a statement of a writer.
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(150)).await;
             }
             purges
         }
@@ -83,10 +85,11 @@ async fn a_purge_beside_writers_whose_clock_steps_back_keeps_the_order<
         let (shop, outbox) = (Arc::clone(&shop), outbox.clone());
         tokio::spawn(async move {
             for order in 0..EACH {
-                let outbox = outbox.clone().clock_ahead(-days(order % 5));
-                let keys = [format!("{writer}-a"), format!("{writer}-b")];
-                send(&*shop, &outbox, keys.map(|key| placed(order).key(&key))).await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                // Each time a key has its turn, it is a day earlier.
+                let outbox = outbox.clone().clock_ahead(-days(order / KEYS));
+                let message = placed(order).key(&format!("{writer}-{}", order % KEYS));
+                send(&*shop, &outbox, [message]).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })
     });
@@ -97,14 +100,15 @@ async fn a_purge_beside_writers_whose_clock_steps_back_keeps_the_order<
     is_over.store(true, Ordering::SeqCst);
     assert!(purging.await.expect("no panic") > 1, "it has purged");
     let by_key = broker.by_key();
-    assert_eq!(by_key.len(), 8);
+    assert_eq!(by_key.len(), 32);
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for envelope in broker.arrived() {
         let key = envelope.key.expect("a key");
         numbers.entry(key).or_default().extend(envelope.number);
     }
     for (key, arrived) in by_key {
-        assert_eq!(first_arrivals(&arrived), Vec::from_iter(0..EACH), "{key}");
+        let turns = (0..EACH).filter(|order| key.ends_with(&format!("-{}", order % KEYS)));
+        assert_eq!(first_arrivals(&arrived), Vec::from_iter(turns), "{key}");
         assert!(numbers[&key].is_sorted(), "{key}: {:?}", numbers[&key]);
     }
 }
