@@ -77,6 +77,10 @@ pub(crate) mod sealed {
         /// Stands behind a `SELECT` whose rows nobody else may change before the commit.
         const LOCKING: &'static str;
 
+        /// Stands behind a `SELECT` that sees what was committed last, whatever the transaction has
+        /// seen before.
+        const CURRENT: &'static str = "";
+
         /// The time in microseconds, by the database.
         const NOW: &'static str;
 

@@ -1,6 +1,9 @@
 //! A message, and which ones can be sent.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -25,6 +28,8 @@ pub struct Message {
     pub(super) key: Option<String>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) payload: Bytes,
+    /// In which call it was sent, as which one of equal messages.
+    pub(super) sent: Arc<Mutex<Option<(RecordId, u32)>>>,
 }
 
 #[derive(Clone)]
@@ -98,6 +103,7 @@ impl Message {
             key: None,
             headers: Vec::new(),
             payload: payload.into(),
+            sent: Arc::default(),
         }
     }
 

@@ -19,7 +19,8 @@ use crate::{
 pub struct Parked {
     /// The key.
     pub key: String,
-    /// The topic of the oldest message.
+    /// The topic of the oldest message; empty where another relay has confirmed it since, and
+    /// there is none any more.
     pub topic: String,
     /// The id of the oldest message.
     pub id: String,
@@ -52,11 +53,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         } = &*self.tables;
         let now = DB::NOW;
         let look = format!(
-            "SELECT claimed.message_key, message.topic, message.id, claimed.reason, {now} - claimed.blocked_since
-             FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
-             WHERE claimed.blocked_since > 0
+            "SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
+                 {now} - claimed.blocked_since
+             FROM {claims} AS claimed LEFT JOIN {messages} AS message ON message.message_key = claimed.message_key
                AND message.number = (SELECT earlier.number FROM {messages} AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
+             WHERE claimed.blocked_since > 0
              ORDER BY claimed.message_key LIMIT {MOST}"
         );
         let mut connection = self.acquire(DOING).await?;
@@ -88,16 +90,20 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// Dropped at any await, the key goes on or does not. A second call changes nothing.
     pub async fn resume(&self, key: &str) -> Result<bool, Error> {
         let (claims, place) = (&self.tables.claims, place::<DB>(key));
-        let mut connection = self.acquire(DOING).await?;
+        let failed = |error| DB::store_error(error, DOING);
+        let begin = sqlx::AssertSqlSafe(DB::BEGIN);
+        let mut tx = self.pool.begin_with(begin).await.map_err(failed)?;
         let look = format!(
-            "SELECT count(*) FROM {claims} WHERE message_key = {place} AND blocked_since > 0"
+            "SELECT message_key FROM {claims} WHERE message_key = {place} AND blocked_since > 0 {}",
+            DB::LOCKING
         );
+        let was_parked = !DB::query(&mut tx, look, DOING).await?.is_empty();
         let resume = format!(
             "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
              WHERE message_key = {place} AND blocked_since > 0"
         );
-        let was_parked = self.counts(&mut connection, look).await?;
-        DB::query(&mut connection, resume, DOING).await?;
+        DB::query(&mut tx, resume, DOING).await?;
+        tx.commit().await.map_err(failed)?;
         Ok(was_parked)
     }
 
@@ -130,11 +136,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let is_it = format!(
             "SELECT count(*) FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
              WHERE claimed.message_key = {place} AND claimed.blocked_since > 0 AND message.id = {message}
-               AND message.number = (SELECT min(earlier.number) FROM {messages} AS earlier WHERE earlier.message_key = {place})"
+               AND message.number = (SELECT earlier.number FROM {messages} AS earlier WHERE earlier.message_key = {place}
+                   ORDER BY earlier.number LIMIT 1)"
         );
         let is_it = self.counts(&mut tx, is_it).await?;
         if is_it {
-            let text = self.tables.set_aside::<DB>(id, reason)
+            let text = self.tables.set_aside::<DB>(id, None, reason)
                 + &format!("DELETE FROM {claims} WHERE message_key = {place}");
             DB::query(&mut tx, text, DOING).await?;
         }
@@ -158,10 +165,16 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 
 impl Tables {
     /// The text that takes a message out, into the table of those that were rejected.
-    pub(super) fn set_aside<DB: OutboxDatabase>(&self, id: &str, reason: &str) -> String {
+    pub(super) fn set_aside<DB: OutboxDatabase>(
+        &self,
+        id: &str,
+        row: Option<i64>,
+        reason: &str,
+    ) -> String {
         let Self {
             messages, rejected, ..
         } = self;
+        let row = row.map_or_else(String::new, |row| format!(" AND number = {row}"));
         let (id, reason, now) = (
             DB::bytes(id.as_bytes()),
             DB::bytes(reason.as_bytes()),
@@ -169,8 +182,8 @@ impl Tables {
         );
         format!(
             "INSERT INTO {rejected} ({ALL}, rejected, reason)
-             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE id = {id};
-             DELETE FROM {messages} WHERE id = {id};\n"
+             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE id = {id}{row};
+             DELETE FROM {messages} WHERE id = {id}{row};\n"
         )
     }
 }

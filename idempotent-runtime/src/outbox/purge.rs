@@ -16,7 +16,8 @@ const OLD: i64 = 24 * 60 * 60 * 1_000_000;
 const DOING: &str = "purging an outbox";
 
 impl<DB: OutboxDatabase> Outbox<DB> {
-    /// Deletes the counters of keys to which nothing was sent for a day, and messages that were kept
+    /// Deletes the counters of keys to which nothing was sent for a day, claims of keys without
+    /// messages, and messages that were kept
     /// for longer than [`audit_retention`](Self::audit_retention). A relay does it about every hour.
     ///
     /// The numbers of a key go on growing after its counter was deleted. For that, each purge notes
@@ -36,6 +37,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 
     pub(super) async fn purge_on(&self, connection: &mut DB::Connection) -> Result<(), StoreError> {
         self.purge_counters(connection).await?;
+        self.purge_claims(connection).await?;
         match self.audit_retention {
             Some(retention) => self.purge_history(connection, micros(retention)).await,
             None => Ok(()),
@@ -91,6 +93,20 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             "UPDATE {counters} SET number = {largest} WHERE message_key = {floor} AND number < {largest}"
         );
         DB::query(connection, raise, DOING).await.map(drop)
+    }
+
+    /// Deletes the claims of keys that have no message, which a relay left behind.
+    async fn purge_claims(&self, connection: &mut DB::Connection) -> Result<(), StoreError> {
+        let Tables {
+            claims, messages, ..
+        } = &*self.tables;
+        let now = DB::NOW;
+        let delete = format!(
+            "DELETE FROM {claims} WHERE lease_end < {now} AND blocked_since = 0 AND NOT EXISTS
+                 (SELECT 1 FROM {messages} WHERE {messages}.message_key = {claims}.message_key)"
+        );
+        let delete = self.by_its_clock(delete);
+        DB::query(connection, delete, DOING).await.map(drop)
     }
 
     async fn purge_history(

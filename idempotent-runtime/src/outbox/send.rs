@@ -1,10 +1,13 @@
 //! Writes messages in a transaction of the application's.
 
+use std::sync::PoisonError;
+
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
     attempt::{Attempt, try_current},
     error::Error,
     handle::TraceParent,
+    identity::RecordId,
     store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
@@ -85,7 +88,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send). Where one of the messages cannot be sent, none is written.
+    /// As [`send`](Self::send). Where one of the messages is invalid, none is written. Behind any
+    /// other error, those before it in the order of the keys stand in the transaction: roll it back.
     ///
     /// # Cancel safety
     ///
@@ -160,7 +164,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         );
         let look = format!(
             "SELECT count(*) FROM {messages}
-             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND payload = {payload})"
+             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND payload = {payload}) {}",
+            DB::CURRENT
         );
         let rows = DB::query(connection, look, DOING).await?;
         let others = rows.first().map_or(Ok(None), |row| row.number(0));
@@ -169,9 +174,20 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     }
 }
 
-/// Names the call whose body sends the message, and counts its equal messages.
-fn sent(attempt: &Attempt, message: &Message) -> (crate::identity::RecordId, u32) {
-    (*attempt.child_of(), attempt.count(message.digest()))
+/// Names the call whose body sends the message, and counts its equal messages. A clone is the same
+/// message.
+fn sent(attempt: &Attempt, message: &Message) -> (RecordId, u32) {
+    let call = *attempt.child_of();
+    let sent = message.sent.lock();
+    let mut sent = sent.unwrap_or_else(PoisonError::into_inner);
+    match *sent {
+        Some((of, count)) if of == call => (call, count),
+        _ => {
+            let count = attempt.count(message.digest());
+            *sent = Some((call, count));
+            (call, count)
+        }
+    }
 }
 
 fn key_of(message: &Message, id: &str) -> Vec<u8> {

@@ -150,6 +150,7 @@ CREATE TABLE IF NOT EXISTS {history} (
     token {number} NOT NULL,
     lease_end {number} NOT NULL,
     attempts {number} NOT NULL,
+    attempted {short},
     next_attempt {number} NOT NULL,
     blocked_since {number} NOT NULL,
     reason {long}

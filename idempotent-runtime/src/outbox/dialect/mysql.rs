@@ -46,6 +46,7 @@ impl Dialect for MySql {
 
     const TABLE: &'static str = " ENGINE = InnoDB";
     const HAS_INDEXES_INSIDE: bool = true;
+    const CURRENT: &'static str = "LOCK IN SHARE MODE";
     const LOCKING: &'static str = "FOR UPDATE";
     const SESSION: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const BEGIN: &'static str = "START TRANSACTION";

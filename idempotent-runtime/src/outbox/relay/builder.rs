@@ -24,6 +24,10 @@ pub struct RelayBuilder<DB: OutboxDatabase, P> {
     mistake: Option<Error>,
 }
 
+/// The shortest and the longest lease, and time for a batch.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The settings of a relay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -114,15 +118,17 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] where a duration is none, or the publisher takes less than the
+    /// [`Error::InvalidPolicy`] where a duration cannot be read, or is not between 100 ms and a day, or
+    /// the publisher takes less than the
     /// outbox does. [`Error::Store`] where the tables are missing, or the database fails.
     pub async fn start(self) -> Result<Relay, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        if self.settings.lease.is_zero() || self.settings.publish_timeout.is_zero() {
+        let durations = [self.settings.lease, self.settings.publish_timeout];
+        if !durations.iter().all(|it| (SHORTEST..=LONGEST).contains(it)) {
             return Err(Error::InvalidPolicy(
-                "the lease and the time for a batch are longer than zero: 30 seconds are usual",
+                "the lease and the time for a batch are 100 ms to a day: 30 seconds are usual",
             ));
         }
         if self.publisher.max_payload() < self.outbox.max_payload {
@@ -130,7 +136,6 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
                 "the publisher takes less than the outbox: give the outbox a `max_payload` that the publisher takes, too",
             ));
         }
-        self.outbox.check_schema().await?;
         let (wake, (stop, stopped)) = (Arc::new(Notify::new()), watch::channel(false));
         let observers = match &self.handle {
             Some(handle) => {
@@ -140,6 +145,7 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
             None => Observers::default(),
         };
         let work = Work::new(self.outbox, self.publisher, self.settings, observers);
+        let work = work.begin().await?;
         let task = tokio::spawn(work.run(Arc::clone(&wake), stopped));
         Ok(Relay { wake, stop, task })
     }

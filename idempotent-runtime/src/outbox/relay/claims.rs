@@ -33,19 +33,28 @@ pub(super) struct Claims<'a, DB: OutboxDatabase> {
 /// A change of the claims on keys whose first message was not published.
 pub(super) struct Pause {
     pub(super) places: Vec<Vec<u8>>,
-    /// The attempts of the message so far; `None` where it costs none.
-    pub(super) attempts: Option<u32>,
     pub(super) after: Duration,
-    /// What becomes of a message whose budget is spent.
+    /// The attempt that it cost; `None` where it costs none.
+    pub(super) attempt: Option<Attempted>,
+}
+
+/// An attempt at a message.
+pub(super) struct Attempted {
+    pub(super) id: String,
+    /// The number of its row.
+    pub(super) row: i64,
+    /// How many attempts it had by now.
+    pub(super) attempts: u32,
+    /// What becomes of it where its budget is spent.
     pub(super) spent: Option<Spent>,
 }
 
-/// What becomes of a message whose budget is spent.
+/// What becomes of a message whose budget is spent, and why.
 pub(super) enum Spent {
-    /// Its key is parked, for this reason.
+    /// Its key is parked.
     Parked(String),
-    /// It has no key, and is taken out of its lane.
-    SetAside { id: String, reason: String },
+    /// It is taken out.
+    SetAside(String),
 }
 
 /// What came of a walk over the keys.
@@ -64,7 +73,9 @@ impl Walk {
 }
 
 /// Waits for an answer of the database, for so long.
-async fn answered<T>(answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn answered<T>(
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     timeout(ANSWER, answer).await.unwrap_or_else(|late| {
         Err(StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(late))
     })
@@ -95,21 +106,34 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
     }
 
     /// The first message of each key that is held.
-    pub(super) async fn first_messages(&mut self) -> Result<Vec<Envelope>, StoreError> {
+    ///
+    /// They begin behind the key `served`, so that large payloads keep no key waiting for ever.
+    pub(super) async fn first_messages(
+        &mut self,
+        served: &[u8],
+    ) -> Result<Vec<Envelope>, StoreError> {
         let Tables {
             messages, claims, ..
         } = self.tables;
-        let token = self.token;
+        let (token, served) = (self.token, DB::bytes(served));
+        let turn = |of: &str| {
+            format!(
+                "CASE WHEN {of}message_key > {served} THEN 0 ELSE 1 END, {of}message_key, {of}id"
+            )
+        };
         let look = format!(
             "SELECT {COLUMNS} FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
-                     claimed.attempts, message.traceparent,
-                     sum(length(message.payload)) OVER (ORDER BY message.message_key, message.id) AS bytes
+                     CASE WHEN claimed.attempted = message.id THEN claimed.attempts ELSE {zero} END AS attempts,
+                     message.traceparent, sum(length(message.payload)) OVER (ORDER BY {inside}) AS bytes
                  FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
                  WHERE claimed.token = {token}
                    AND message.number = (SELECT earlier.number FROM {messages} AS earlier
                        WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)) AS firsts
-             WHERE bytes - length(payload) < {BYTES} ORDER BY message_key, id LIMIT {MOST}"
+             WHERE bytes - length(payload) < {BYTES} ORDER BY {outside} LIMIT {MOST}",
+            zero = DB::number(0),
+            inside = turn("message."),
+            outside = turn(""),
         );
         answered(DB::read(self.connection, look, DOING, |row| {
             Envelope::read(row)
@@ -126,31 +150,39 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         self.query(renew).await.map(drop)
     }
 
-    /// Deletes messages that were confirmed, whoever says so.
-    pub(super) async fn delete(&mut self, confirmed: &[&Envelope]) -> Result<(), StoreError> {
+    /// Deletes messages that were confirmed, whoever says so. `is_late` says that another relay may
+    /// have held their keys meanwhile, and parked them.
+    pub(super) async fn delete(
+        &mut self,
+        confirmed: &[&Envelope],
+        is_late: bool,
+    ) -> Result<(), StoreError> {
         if confirmed.is_empty() {
             return Ok(());
         }
-        let messages = &self.tables.messages;
+        let Tables {
+            messages,
+            claims,
+            history,
+            ..
+        } = self.tables;
         let ids = Self::list(confirmed.iter().map(|it| it.id.as_bytes()));
-        let delete = format!("DELETE FROM {messages} WHERE id IN ({ids})");
-        let mut text = match self.keeps {
-            false => delete,
-            true => {
-                let (history, now) = (&self.tables.history, DB::NOW);
-                format!(
-                    "{};\nINSERT INTO {history} ({ALL}, sent) SELECT {ALL}, {now} FROM {messages} WHERE id IN ({ids}) {};\n{delete};\nCOMMIT",
-                    DB::BEGIN,
-                    DB::LOCKING
-                )
-            }
-        };
-        let tried = confirmed.iter().filter(|it| it.attempts > 0);
-        let tried = Self::list(tried.map(|it| &*it.place));
-        if !tried.is_empty() {
-            let (claims, token) = (&self.tables.claims, self.token);
+        let rows: Vec<_> = confirmed.iter().map(|it| it.row.to_string()).collect();
+        // A message that was sent again under the id has another number.
+        let confirmed = format!("id IN ({ids}) AND number IN ({})", rows.join(", "));
+        let mut text = format!("DELETE FROM {messages} WHERE {confirmed}");
+        if self.keeps {
             text = format!(
-                "UPDATE {claims} SET attempts = 0 WHERE token = {token} AND message_key IN ({tried});\n{text}"
+                "{};\nINSERT INTO {history} ({ALL}, sent) SELECT {ALL}, {} FROM {messages} WHERE {confirmed} {};\n{text};\nCOMMIT",
+                DB::BEGIN,
+                DB::NOW,
+                DB::LOCKING
+            );
+        }
+        if is_late {
+            text += &format!(
+                ";\nUPDATE {claims} SET blocked_since = 0, attempts = 0, reason = NULL
+                 WHERE blocked_since > 0 AND attempted IN ({ids})"
             );
         }
         self.query(text).await.map(drop)
@@ -158,29 +190,36 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
 
     /// Gives back keys whose first message was not published.
     pub(super) async fn pause(&mut self, pause: &Pause) -> Result<(), StoreError> {
-        let (claims, now, token) = (&self.tables.claims, DB::NOW, self.token);
-        let after = micros(pause.after);
+        let Tables {
+            claims, messages, ..
+        } = self.tables;
+        let (now, token, after) = (DB::NOW, self.token, micros(pause.after));
         let places = Self::list(pause.places.iter().map(|place| &**place));
-        let attempts = match pause.attempts {
-            Some(attempts) => format!(", attempts = {attempts}"),
-            None => String::new(),
-        };
-        let parked = match &pause.spent {
-            Some(Spent::Parked(reason)) => {
-                let reason = DB::bytes(reason.as_bytes());
-                format!(", blocked_since = {now}, reason = {reason}")
+        let (mut set, mut only) = (String::new(), String::new());
+        if let Some(attempt) = &pause.attempt {
+            let (id, row) = (DB::bytes(attempt.id.as_bytes()), attempt.row);
+            set = format!(", attempts = {}, attempted = {id}", attempt.attempts);
+            // Another relay may have confirmed it meanwhile.
+            only = format!(
+                " AND EXISTS (SELECT 1 FROM {messages} WHERE id = {id} AND number = {row})"
+            );
+            match &attempt.spent {
+                Some(Spent::Parked(reason)) => {
+                    let reason = DB::bytes(reason.as_bytes());
+                    set += &format!(", blocked_since = {now}, reason = {reason}");
+                }
+                Some(Spent::SetAside(reason)) => {
+                    let set_aside = self.tables.set_aside::<DB>(&attempt.id, Some(row), reason);
+                    self.query(format!("{};\n{set_aside}COMMIT", DB::BEGIN))
+                        .await?;
+                    (set, only) = (", attempts = 0".to_owned(), String::new());
+                }
+                None => {}
             }
-            Some(Spent::SetAside { id, reason }) => {
-                let set_aside = self.tables.set_aside::<DB>(id, reason);
-                let text = format!("{};\n{set_aside}COMMIT", DB::BEGIN);
-                self.query(text).await?;
-                String::new()
-            }
-            None => String::new(),
-        };
+        }
         let text = format!(
-            "UPDATE {claims} SET token = 0, lease_end = 0, next_attempt = {now} + {after}{attempts}{parked}
-             WHERE token = {token} AND message_key IN ({places})"
+            "UPDATE {claims} SET token = 0, lease_end = 0, next_attempt = {now} + {after}{set}
+             WHERE token = {token} AND message_key IN ({places}){only}"
         );
         self.query(text).await.map(drop)
     }
@@ -193,7 +232,7 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         let token = self.token;
         let text = format!(
             "DELETE FROM {claims} WHERE token = {token} AND (attempts = 0 OR NOT EXISTS
-                 (SELECT 1 FROM {messages} WHERE {messages}.message_key = {claims}.message_key));
+                 (SELECT 1 FROM {messages} WHERE {messages}.id = {claims}.attempted));
              UPDATE {claims} SET token = 0, lease_end = 0 WHERE token = {token}"
         );
         self.query(text).await.map(drop)

@@ -27,6 +27,8 @@ pub struct Envelope {
     pub traceparent: Option<String>,
     /// The key or the lane, as it is claimed.
     pub(super) place: Vec<u8>,
+    /// The number of its row.
+    pub(super) row: i64,
     /// How often it was rejected.
     pub(super) attempts: u32,
 }
@@ -51,6 +53,7 @@ impl Envelope {
             payload: message.payload.clone(),
             traceparent: None,
             place: Vec::new(),
+            row: 0,
             attempts: 0,
         }
     }
@@ -67,11 +70,12 @@ impl Envelope {
             Some((&OF_A_KEY, key)) => Some(String::from_utf8(key.to_vec())?),
             _ => None,
         };
+        let traceparent = row.bytes(7)?.map(String::from_utf8).transpose()?;
+        let number_of_row = number(2)?;
         let counted = match key {
-            Some(_) => Some(u64::try_from(number(2)?)?),
+            Some(_) => Some(u64::try_from(number_of_row)?),
             None => None,
         };
-        let traceparent = row.bytes(7)?.map(String::from_utf8).transpose()?;
         Ok(Self {
             traceparent,
             id: text(0)?,
@@ -81,6 +85,7 @@ impl Envelope {
             headers: headers(&bytes(4)?)?,
             payload: bytes(5)?.into(),
             place,
+            row: number_of_row,
             attempts: u32::try_from(number(6)?)?,
         })
     }

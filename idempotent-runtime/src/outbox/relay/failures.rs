@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     Envelope, OnPoison, PublishError,
     builder::Settings,
-    claims::{Pause, Spent},
+    claims::{Attempted, Pause, Spent},
 };
 use crate::observe::{Observers, OutboxEvent};
 
@@ -15,8 +15,8 @@ use crate::observe::{Observers, OutboxEvent};
 #[derive(Default)]
 pub(super) struct Failures {
     topics: HashMap<String, Topic>,
-    /// When the first message of a key failed last.
-    failed: HashMap<Vec<u8>, Instant>,
+    /// Which message of a key failed last, and when.
+    failed: HashMap<Vec<u8>, (String, Instant)>,
     observers: Observers,
 }
 
@@ -24,13 +24,20 @@ pub(super) struct Failures {
 struct Topic {
     /// When a message of it was confirmed last.
     confirmed: Option<Instant>,
+    /// Whether one was confirmed since the last outage.
+    is_up: bool,
     /// How many outages came since.
     outages: u32,
+    /// Until when nothing of it is published.
+    pauses_until: Option<Instant>,
 }
 
 /// The first pause after an outage, and the longest.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// For how long it is remembered that a message failed.
+const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
 fn backoff(times: u32) -> Duration {
     let longest = SHORTEST
@@ -52,7 +59,7 @@ impl Failures {
         for envelope in confirmed {
             let topic = self.topics.entry(envelope.topic.clone()).or_default();
             topic.confirmed = Some(Instant::now());
-            topic.outages = 0;
+            (topic.is_up, topic.outages, topic.pauses_until) = (true, 0, None);
             self.failed.remove(&envelope.place);
             *sent.entry(&envelope.topic).or_default() += 1;
         }
@@ -71,22 +78,27 @@ impl Failures {
     ) -> Vec<Pause> {
         let mut outages: HashMap<&str, Pause> = HashMap::new();
         let mut pauses = Vec::new();
+        let now = Instant::now();
+        self.failed
+            .retain(|_, (_, last)| now.duration_since(*last) < REMEMBERED);
         for (envelope, error) in failed {
-            let before = self.failed.insert(envelope.place.clone(), Instant::now());
+            let failure = (envelope.id.clone(), now);
+            let before = self.failed.insert(envelope.place.clone(), failure);
+            let before = before.filter(|(id, _)| *id == envelope.id);
             let topic = self.topics.entry(envelope.topic.clone()).or_default();
-            let goes_on = topic.confirmed > before.or(Some(Instant::now()));
+            let goes_on = before.is_some_and(|(_, last)| topic.confirmed > Some(last));
             if matches!(error, PublishError::Rejected(_)) || goes_on {
                 pauses.push(self.after_attempt(envelope, error, settings));
                 continue;
             }
             let pause = outages.entry(&envelope.topic).or_insert_with(|| {
                 topic.outages += 1;
-                Pause {
-                    places: Vec::new(),
-                    attempts: None,
-                    after: backoff(topic.outages),
-                    spent: None,
+                let after = backoff(topic.outages);
+                // One failure in a topic that is up is that of its key.
+                if !std::mem::take(&mut topic.is_up) {
+                    topic.pauses_until = Some(now + after);
                 }
+                of_topic(after)
             });
             pause.places.push(envelope.place.clone());
         }
@@ -128,19 +140,45 @@ impl Failures {
             (true, false) => {
                 let set_aside = OutboxEvent::SetAside { topic, id, reason };
                 self.observers.outbox(&set_aside);
-                let (id, reason) = (id.clone(), reason.to_owned());
-                Some(Spent::SetAside { id, reason })
+                Some(Spent::SetAside(reason.to_owned()))
             }
         };
         Pause {
             places: vec![envelope.place.clone()],
-            attempts: Some(if matches!(spent, Some(Spent::SetAside { .. })) {
-                0
-            } else {
-                attempts
-            }),
             after: backoff(attempts),
-            spent,
+            attempt: Some(Attempted {
+                id: id.clone(),
+                row: envelope.row,
+                attempts,
+                spent,
+            }),
         }
+    }
+
+    /// Takes the messages out whose topic pauses, and tells for how long their keys wait.
+    pub(super) fn take_out(&self, batch: &mut Vec<Envelope>) -> Vec<Pause> {
+        let mut pauses: HashMap<String, Pause> = HashMap::new();
+        let now = Instant::now();
+        batch.retain(|envelope| {
+            let topic = self.topics.get(&envelope.topic);
+            let until = topic.and_then(|topic| topic.pauses_until);
+            let Some(left) = until.and_then(|until| until.checked_duration_since(now)) else {
+                return true;
+            };
+            let pause = pauses.entry(envelope.topic.clone());
+            let pause = pause.or_insert_with(|| of_topic(left));
+            pause.places.push(envelope.place.clone());
+            false
+        });
+        pauses.into_values().collect()
+    }
+}
+
+/// A pause of keys whose topic pauses.
+fn of_topic(after: Duration) -> Pause {
+    Pause {
+        places: Vec::new(),
+        after,
+        attempt: None,
     }
 }

@@ -22,6 +22,9 @@ pub use self::{
 
 /// Gives messages to a broker, or to a service.
 ///
+/// The future may be dropped at any await: after the time for a batch, and where the relay is
+/// dropped or can no longer renew its lease.
+///
 /// Its answer has a result for each message, in the order of the batch. A message without one, a
 /// panic, and no answer within the time for it are [`PublishError::Unknown`].
 pub trait Publisher: Send + Sync + 'static {
@@ -41,13 +44,14 @@ pub trait Publisher: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// Whoever takes the messages of this topic is out of reach. It costs the message no attempt.
+    /// The receiver of this topic is out of reach, and the message was not sent. It costs no attempt,
+    /// unless another message of the topic was confirmed since it failed before.
     #[error("it is out of reach")]
     Outage,
     /// This message was refused, for this reason.
     #[error("it was refused: {0}")]
     Rejected(String),
-    /// Nobody knows whether it was taken: it is sent again.
+    /// It is not known whether it was taken. It is sent again, and counts as an outage does.
     #[error("nobody knows whether it was taken")]
     Unknown,
 }

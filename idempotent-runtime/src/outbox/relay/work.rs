@@ -5,18 +5,19 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use sqlx::ConnectOptions as _;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
     Envelope, PublishError, Publisher,
     ages::Ages,
     builder::Settings,
-    claims::Claims,
+    claims::{Claims, answered},
     failures::Failures,
     sleep::{Bell, Sleep},
 };
 use crate::{
+    error::Error,
     observe::Observers,
     outbox::{Outbox, dialect::OutboxDatabase, walk::MOST},
     run::{race, survive},
@@ -25,6 +26,9 @@ use crate::{
 
 /// The pause after a look also where it is woken again and again.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long it tries to give its keys back when it is stopped.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// When it purges at the latest, and how often from then on.
 const FIRST_PURGE: Duration = Duration::from_secs(10 * 60);
@@ -41,6 +45,12 @@ pub(super) struct Work<DB: OutboxDatabase, P> {
     connection: Option<DB::Connection>,
     /// The name under which it claims: another one after each failure of the database.
     token: i64,
+    /// The names of before, whose keys it has not given back.
+    old_tokens: Vec<i64>,
+    /// How many keys it has claimed since it gave all of them back.
+    claimed: usize,
+    /// The last key of the last batch.
+    served: Vec<u8>,
     /// Until when its claims stand, by its own clock; `None` where it has none.
     held_until: Option<Instant>,
     /// Where the last walk over the keys has ended.
@@ -65,6 +75,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             settings,
             connection: None,
             token: token(),
+            old_tokens: Vec::new(),
+            claimed: 0,
+            served: Vec::new(),
             held_until: None,
             walked: Vec::new(),
             walks_at: now,
@@ -72,6 +85,15 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             ages: Ages::new(observers),
             purges_at: now + FIRST_PURGE.mul_f64(rand::random_range(0.1..=1.0)),
         }
+    }
+
+    /// Opens its connection, and sees there whether it can use the tables.
+    pub(super) async fn begin(mut self) -> Result<Self, Error> {
+        let tables = Arc::clone(&self.outbox.tables);
+        let claims = self.claims().await?;
+        let connection: &mut DB::Connection = claims.connection;
+        tables.check::<DB>(connection, "checking an outbox").await?;
+        Ok(self)
     }
 
     /// Works until it is stopped, and hears meanwhile whether there is more to do.
@@ -98,12 +120,13 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                     pause = rest(&bell.wake, pause, pauses).await;
                     self.walks_at = Instant::now();
                 }
-                Ok(Turn::Again) => {}
+                Ok(Turn::Again) => self.walks_at = Instant::now(),
                 Ok(Turn::Published) => pause = pauses.0,
                 Err(error) => {
                     tracing::warn!(%error, "a relay cannot reach its database");
                     self.connection = None;
-                    self.token = token();
+                    self.old_tokens
+                        .push(std::mem::replace(&mut self.token, token()));
                     self.held_until = None;
                     pause = rest(&bell.wake, pause, pauses).await;
                 }
@@ -114,7 +137,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             claims.give_back().await?;
             sleep.get_up(&mut claims).await
         };
-        if let Err(error) = given_back.await {
+        if let Ok(Err(error)) = timeout(LAST_WORDS, given_back).await {
             tracing::debug!(%error, "a relay does not give its keys back, and their lease ends by itself");
         }
     }
@@ -129,6 +152,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             sleep.get_up(&mut self.claims().await?).await?;
             return Ok(Turn::Published);
         }
+        if !self.walked.is_empty() {
+            return Ok(Turn::Again);
+        }
         let has_written = sleep.lie_down(&mut self.claims().await?, pause).await?;
         Ok(match has_written {
             true => Turn::Again,
@@ -139,22 +165,22 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     async fn claims(&mut self) -> Result<Claims<'_, DB>, StoreError> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => {
-                const DOING: &str = "connecting a relay";
-                let options = (*self.outbox.pool.connect_options()).clone();
-                let opened = options.disable_statement_logging().connect().await;
-                let mut opened = opened.map_err(|error| DB::store_error(error, DOING))?;
-                DB::query(&mut opened, DB::SESSION.to_owned(), DOING).await?;
-                opened
-            }
+            None => connect(&self.outbox).await?,
         };
-        Ok(Claims {
+        let mut claims = Claims {
             connection: self.connection.insert(connection),
             tables: &self.outbox.tables,
             token: self.token,
             lease: self.settings.lease,
             keeps: self.outbox.audit_retention.is_some(),
-        })
+        };
+        while let Some(old) = self.old_tokens.last() {
+            claims.token = *old;
+            claims.give_back().await?;
+            self.old_tokens.pop();
+        }
+        claims.token = self.token;
+        Ok(claims)
     }
 
     /// Publishes a batch, and tells how many messages it had.
@@ -164,16 +190,41 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             return Ok(0);
         }
         self.renew().await?;
-        let batch = self.claims().await?.first_messages().await?;
+        let served = std::mem::take(&mut self.served);
+        let mut batch = self.claims().await?.first_messages(&served).await?;
         if batch.len() < MOST / 2 {
             self.walks_at = Instant::now();
         }
         if batch.is_empty() {
-            self.claims().await?.give_back().await?;
-            self.held_until = None;
+            self.give_back().await?;
             return Ok(0);
         }
-        let results = self.publish(&batch).await?;
+        self.served = batch
+            .last()
+            .map_or_else(Vec::new, |last| last.place.clone());
+        if self.is_late() {
+            // Another relay may have taken the keys.
+            return Ok(0);
+        }
+        for pause in self.failures.take_out(&mut batch) {
+            self.claims().await?.pause(&pause).await?;
+        }
+        let sent = match batch.is_empty() {
+            true => 0,
+            false => self.send(&batch).await?,
+        };
+        if !self.walked.is_empty() || self.claimed >= 2 * MOST {
+            // More keys wait than are held at once, and each has its turn.
+            self.give_back().await?;
+            self.walks_at = Instant::now();
+        }
+        Ok(sent)
+    }
+
+    /// Gives a batch to the publisher, and notes what became of it.
+    async fn send(&mut self, batch: &[Envelope]) -> Result<usize, StoreError> {
+        let results = self.publish(batch).await?;
+        let is_late = self.is_late();
         let (mut confirmed, mut failed) = (Vec::new(), Vec::new());
         for (place, envelope) in batch.iter().enumerate() {
             match results.get(place) {
@@ -182,18 +233,24 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                 None => failed.push((envelope, PublishError::Unknown)),
             }
         }
-        self.claims().await?.delete(&confirmed).await?;
+        self.claims().await?.delete(&confirmed, is_late).await?;
         self.failures.confirmed(&confirmed);
         for pause in self.failures.pauses(&failed, &self.settings) {
             self.claims().await?.pause(&pause).await?;
         }
-        if !self.walked.is_empty() {
-            // More keys wait than are held at once, and each has its turn.
-            self.claims().await?.give_back().await?;
-            self.held_until = None;
-            self.walks_at = Instant::now();
-        }
         Ok(confirmed.len())
+    }
+
+    /// Whether its leases may be over.
+    fn is_late(&self) -> bool {
+        self.held_until.is_none_or(|ends| ends <= Instant::now())
+    }
+
+    async fn give_back(&mut self) -> Result<(), StoreError> {
+        self.claims().await?.give_back().await?;
+        self.held_until = None;
+        self.claimed = 0;
+        Ok(())
     }
 
     /// Looks for keys that are due, and goes on where it ended last.
@@ -212,6 +269,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         if walk.has_claimed {
             let ends = began + self.settings.lease;
             self.held_until.get_or_insert(ends);
+            self.claimed += walk.met.iter().filter(|it| it.is_due).count();
         }
         self.walked = walk.end();
         if self.walked.is_empty() {
@@ -241,7 +299,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         let ends = Instant::now() + self.settings.publish_timeout;
         let (connection, token) = (self.connection.take(), self.token);
         let mut connection = connection;
-        let mut publishing = pin!(survive(self.publisher.publish(batch)));
+        let mut publishing = pin!(survive(async { self.publisher.publish(batch).await }));
         loop {
             let next = (Instant::now() + self.settings.lease / 3).min(ends);
             if let Some(results) = race(publishing.as_mut(), sleep_until(next)).await {
@@ -266,6 +324,20 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             }
         }
     }
+}
+
+/// Opens a connection of its own.
+async fn connect<DB: OutboxDatabase>(outbox: &Outbox<DB>) -> Result<DB::Connection, StoreError> {
+    const DOING: &str = "connecting a relay";
+    let options = (*outbox.pool.connect_options()).clone();
+    let options = options.disable_statement_logging();
+    answered(async {
+        let opened = options.connect().await;
+        let mut opened = opened.map_err(|error| DB::store_error(error, DOING))?;
+        DB::query(&mut opened, DB::SESSION.to_owned(), DOING).await?;
+        Ok(opened)
+    })
+    .await
 }
 
 /// What a relay does after a turn.

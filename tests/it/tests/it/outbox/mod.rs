@@ -4,6 +4,7 @@ mod bad_input;
 pub(crate) mod broker;
 mod faults;
 mod ids;
+mod meetings;
 mod parked;
 pub(crate) mod postgres;
 mod purges;

@@ -25,6 +25,7 @@ use crate::transactions::{
 };
 
 on_every_database![
+    another_message_of_an_id_is_refused_whatever_was_seen_before,
     a_message_behind_a_savepoint_that_was_gone_back_to_is_gone,
     g15_what_a_transaction_sent_goes_out_in_order_with_its_commit_alone,
     g15_a_relay_that_dies_between_two_messages_is_followed_by_another,
@@ -370,4 +371,28 @@ async fn a_transaction_with_an_old_snapshot_of_its_key_keeps_the_order_on_mariad
     let shop = MariaDbShop::new().await;
     let runs = crate::harness::in_time(two_snapshots_of_one_key(shop)).await;
     assert!([1, 2].contains(&runs), "{runs}");
+}
+
+async fn another_message_of_an_id_is_refused_whatever_was_seen_before<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    if S::BEGIN.is_some() {
+        // One writer at a time has the database.
+        return;
+    }
+    let outbox = outbox(&shop).await;
+    let mut late = shop.begin().await.expect("a transaction");
+    let seen = format!(
+        "SELECT count(*) FROM {}outbox_messages",
+        super::prefix(&shop)
+    );
+    S::numbers(&mut late, seen).await.expect("it reads");
+    send(&shop, &outbox, [placed(1).key("a").id("one")]).await;
+    let refused = outbox.send(&mut late, placed(2).key("a").id("one")).await;
+    assert!(
+        matches!(refused, Err(Error::MessageChanged { .. })),
+        "{refused:?}"
+    );
 }
