@@ -319,7 +319,8 @@ async fn a_relay_looks_once_more_before_it_sleeps() {
         // Hearing that notifications come through, it is about to say that it sleeps.
         while numbers(&shop, waits.clone()).await == [0] {
             relay.wake();
-            nap().await;
+            // It has slept by then, so that no call of `wake` is left over.
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
         send(&shop, &outbox, [placed(1).key("k")]).await;
         lock.commit().await.expect("it commits");
