@@ -7,6 +7,7 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
 use super::send::Writing;
 use crate::transaction::SqlDatabase;
 

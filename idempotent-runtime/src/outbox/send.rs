@@ -24,6 +24,7 @@ pub struct Writing<'a> {
     /// Whether its key counts its messages.
     pub(super) is_numbered: bool,
     /// Whether the connection may keep the statement for later.
+    #[cfg(feature = "postgres")]
     pub(super) is_kept: bool,
 }
 
@@ -143,6 +144,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             payload: &message.payload,
             trace_parent: trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT),
             is_numbered: message.key.is_some(),
+            #[cfg(feature = "postgres")]
             is_kept: !self.pools_transactions,
         }
     }
