@@ -101,7 +101,7 @@ pub enum RecordChange {
     Skipped,
 }
 
-/// What a relay tells of the messages of an outbox.
+/// A relay tells this of the messages of an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutboxEvent<'a> {

@@ -1,4 +1,4 @@
-//! What a message costs in a transaction that writes an order.
+//! The cost of a message in a transaction that writes an order.
 
 use benches::{
     Ratios,

@@ -28,7 +28,7 @@ pub struct Writing<'a> {
     pub(super) is_kept: bool,
 }
 
-/// What became of a message.
+/// Says whether a message was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It stands.

@@ -38,7 +38,7 @@ pub(super) trait Local: Broker {
 
     fn publisher(url: &str) -> impl Future<Output = Result<Self::Publisher, Failure>> + Send;
 
-    /// Its processes, on these ports of this host. What the broker keeps is in the folder.
+    /// Its processes, on these ports of this host. The folder keeps the broker's data.
     fn processes(folder: &Path, ports: Ports) -> Result<Vec<Command>, Failure>;
 
     fn url(ports: Ports) -> String;

@@ -52,7 +52,7 @@ async fn publish(publisher: &NatsPublisher, batch: &[Envelope]) -> Results {
 async fn a_batch_that_is_published_twice_arrives_once_with_its_ids() {
     let topic = name("nats-ids");
     let jetstream = stream(&topic, -1).await;
-    let (publisher, batch) = (publisher(&url()).await, batch(&topic).await);
+    let (publisher, batch) = (publisher(&url()).await, batch(&topic));
     for _ in 0..2 {
         assert_eq!(publish(&publisher, &batch).await, vec![Ok(()); BATCH]);
     }
@@ -76,7 +76,7 @@ async fn a_batch_that_is_published_twice_arrives_once_with_its_ids() {
 #[ignore = "needs a server"]
 async fn a_server_that_is_away_is_an_outage() {
     let publisher = publisher(&format!("nats://{}", nowhere())).await;
-    let results = publisher.publish(&batch("orders").await).await;
+    let results = publisher.publish(&batch("orders")).await;
     assert_eq!(results, vec![Err(PublishError::Outage); BATCH]);
 }
 
@@ -86,7 +86,7 @@ async fn a_batch_whose_connection_is_cut_is_refused_nowhere_and_goes_out_again()
     let topic = name("nats-cut");
     let jetstream = stream(&topic, -1).await;
     let (proxy, through) = between(&url()).await.expect("a proxy");
-    let (publisher, batch) = (publisher(&through).await, batch(&topic).await);
+    let (publisher, batch) = (publisher(&through).await, batch(&topic));
     assert_eq!(publish(&publisher, &batch[..1]).await, [Ok(())]);
     proxy.cut_next(Disconnect::BeforeAnswer);
     assert_none_is_refused(&publisher.publish(&batch).await);
@@ -104,7 +104,7 @@ async fn a_message_that_the_stream_does_not_take_is_refused_alone() {
     let jetstream = stream(&topic, 1_024).await;
     let messages = ["a".to_owned(), "b".repeat(2_048), "c".to_owned()];
     let messages = messages.map(|payload| Message::raw(&topic, payload));
-    let batch = envelopes(messages.to_vec()).await;
+    let batch = envelopes(&messages);
     let publisher = publisher(&url()).await;
     let results = publish(&publisher, &batch).await;
     assert_eq!(results[0], Ok(()));
@@ -125,7 +125,7 @@ async fn a_header_or_topic_that_the_server_cannot_read_is_refused() {
         Message::raw(&topic, "d"),
     ];
     let publisher = publisher(&url()).await;
-    let results = publish(&publisher, &envelopes(messages).await).await;
+    let results = publish(&publisher, &envelopes(&messages)).await;
     assert!(results[..3].iter().all(is_refused), "{results:?}");
     assert_eq!(results[3], Ok(()));
     jetstream.delete_stream(&topic).await.expect("it goes");
@@ -136,10 +136,10 @@ async fn a_header_or_topic_that_the_server_cannot_read_is_refused() {
 async fn a_topic_without_a_stream_is_an_outage() {
     let topic = name("nats-none");
     let publisher = publisher(&url()).await;
-    let one = envelopes(vec![Message::raw(&topic, "a")]).await;
+    let one = envelopes(&[Message::raw(&topic, "a")]);
     let jetstream = stream(&name("nats-other"), -1).await;
     // There is a connection once this stream has a message.
-    let other = envelopes(vec![Message::raw(&name("nats-other"), "a")]).await;
+    let other = envelopes(&[Message::raw(&name("nats-other"), "a")]);
     assert_eq!(publish(&publisher, &other).await, [Ok(())]);
     let results = publisher.publish(&one).await;
     assert_eq!(results, [Err(PublishError::Outage)]);

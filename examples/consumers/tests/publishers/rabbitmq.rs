@@ -70,7 +70,7 @@ fn text(value: Option<&AMQPValue>) -> Option<String> {
 async fn a_batch_arrives_with_its_ids_to_stay() {
     let queue = Queue::new(name("rabbitmq-ids"), FieldTable::default()).await;
     let publisher = RabbitMqPublisher::new(&url(), "");
-    let batch = batch(&queue.name).await;
+    let batch = batch(&queue.name);
     assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
     for envelope in &batch {
         let message = queue.next().await.expect("a message");
@@ -102,7 +102,7 @@ async fn a_message_that_no_queue_takes_is_refused_alone() {
         Message::raw("publishers-no-queue", "b"),
         Message::raw(&queue.name, "c"),
     ];
-    let results = publisher.publish(&envelopes(messages).await).await;
+    let results = publisher.publish(&envelopes(&messages)).await;
     assert_eq!(results[0], Ok(()));
     assert_eq!(
         results[1],
@@ -124,7 +124,7 @@ async fn a_message_that_a_full_queue_does_not_take_is_refused() {
     let queue = Queue::new(name("rabbitmq-full"), full).await;
     let publisher = RabbitMqPublisher::new(&url(), "");
     let messages = ["a", "b"].map(|payload| Message::raw(&queue.name, payload));
-    let batch = envelopes(messages.to_vec()).await;
+    let batch = envelopes(&messages);
     assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
     let results = publisher.publish(&batch[1..]).await;
     assert!(is_refused(&results[0]), "{results:?}");
@@ -136,7 +136,7 @@ async fn a_message_that_a_full_queue_does_not_take_is_refused() {
 async fn a_broker_that_is_away_is_an_outage() {
     let url = format!("amqp://guest:guest@{}/%2f", nowhere());
     let publisher = RabbitMqPublisher::new(&url, "");
-    let results = publisher.publish(&batch("orders").await).await;
+    let results = publisher.publish(&batch("orders")).await;
     assert_eq!(results, vec![Err(PublishError::Outage); BATCH]);
 }
 
@@ -146,7 +146,7 @@ async fn a_broker_that_falls_silent_leaves_unknown_what_was_not_confirmed() {
     let queue = Queue::new(name("rabbitmq-silent"), FieldTable::default()).await;
     let (proxy, through) = between(&url()).await.expect("a proxy");
     let publisher = RabbitMqPublisher::new(&through, "");
-    let batch = batch(&queue.name).await;
+    let batch = batch(&queue.name);
     assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
     proxy.cut_next(Disconnect::Silence);
     let results = publisher.publish(&batch).await;
@@ -162,7 +162,7 @@ async fn a_batch_whose_connection_is_cut_is_refused_nowhere_and_goes_out_again()
     let queue = Queue::new(name("rabbitmq-cut"), FieldTable::default()).await;
     let (proxy, through) = between(&url()).await.expect("a proxy");
     let publisher = RabbitMqPublisher::new(&through, "");
-    let batch = batch(&queue.name).await;
+    let batch = batch(&queue.name);
     assert_eq!(publisher.publish(&batch[..1]).await, [Ok(())]);
     proxy.cut_next(Disconnect::BeforeAnswer);
     assert_none_is_refused(&publisher.publish(&batch).await);

@@ -58,15 +58,15 @@ fn publisher(url: &str) -> WebhookPublisher {
     WebhookPublisher::new(url, http).expect("a client")
 }
 
-async fn one(payload: &'static str) -> Vec<Envelope> {
-    envelopes(vec![Message::raw("orders", payload)]).await
+fn one(payload: &'static str) -> Vec<Envelope> {
+    envelopes(&[Message::raw("orders", payload)])
 }
 
 #[tokio::test]
 async fn a_batch_arrives_with_its_ids() {
     let receiver = Receiver::default();
     let publisher = publisher(&receiver.start().await);
-    let batch = batch("orders").await;
+    let batch = batch("orders");
     assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
     let received = receiver.received();
     assert_eq!(received.len(), BATCH);
@@ -89,7 +89,7 @@ async fn each_answer_is_told_at_its_place_in_the_batch() {
     let publisher = publisher(&receiver.start().await);
     let answers = ["200", "201", "404", "422", "429", "500", "503"];
     let messages = answers.map(|status| Message::raw("orders", status));
-    let results = publisher.publish(&envelopes(messages.to_vec()).await).await;
+    let results = publisher.publish(&envelopes(&messages)).await;
     let rejected = |reason: &str| Err(PublishError::Rejected(reason.to_owned()));
     assert_eq!(
         results,
@@ -110,7 +110,7 @@ async fn each_answer_is_told_at_its_place_in_the_batch() {
 async fn a_message_that_was_refused_is_sent_again_with_its_id() {
     let receiver = Receiver::default();
     let publisher = publisher(&receiver.start().await);
-    let batch = one("422").await;
+    let batch = one("422");
     for _ in 0..2 {
         let results = publisher.publish(&batch).await;
         assert!(crate::envelopes::is_refused(&results[0]), "{results:?}");
@@ -125,7 +125,7 @@ async fn a_message_that_was_refused_is_sent_again_with_its_id() {
 #[tokio::test]
 async fn a_receiver_that_is_away_is_an_outage() {
     let publisher = publisher(&format!("http://{}/hook", nowhere()));
-    let results = publisher.publish(&batch("orders").await).await;
+    let results = publisher.publish(&batch("orders")).await;
     assert_eq!(results, vec![Err(PublishError::Outage); BATCH]);
 }
 
@@ -135,7 +135,7 @@ async fn a_lost_answer_is_not_known_and_the_message_goes_out_again() {
     let url = receiver.start().await;
     let (proxy, through) = between(&url).await.expect("a proxy");
     let publisher = publisher(&through);
-    let batch = one("200").await;
+    let batch = one("200");
     proxy.cut_next(Disconnect::BeforeAnswer);
     let results = publisher.publish(&batch).await;
     assert_eq!(results, [Err(PublishError::Unknown)]);

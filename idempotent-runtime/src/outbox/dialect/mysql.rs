@@ -56,7 +56,7 @@ impl Dialect for MySql {
         format!("CAST({number} AS SIGNED)")
     }
 
-    /// What is set first decides about what is set next.
+    /// The token is set first, and the lease depends on it.
     fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
         let table = &tables.claims;
         let rows = claims::<Self>(keys, token, lease);

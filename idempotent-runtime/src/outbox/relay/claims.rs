@@ -45,11 +45,11 @@ pub(super) struct Attempted {
     pub(super) row: i64,
     /// How many attempts it had by now.
     pub(super) attempts: u32,
-    /// What becomes of it where its budget is spent.
+    /// Its end, where its budget is spent.
     pub(super) spent: Option<Spent>,
 }
 
-/// What becomes of a message whose budget is spent, and why.
+/// The end of a message whose budget is spent, and the reason.
 pub(super) enum Spent {
     /// Its key is parked.
     Parked(String),
@@ -57,7 +57,7 @@ pub(super) enum Spent {
     SetAside(String),
 }
 
-/// What came of a walk over the keys.
+/// The result of a walk over the keys.
 pub(super) struct Walk {
     pub(super) met: Vec<Met>,
     /// Whether it has claimed any.

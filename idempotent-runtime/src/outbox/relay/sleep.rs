@@ -19,7 +19,7 @@ const ASLEEP: Duration = Duration::from_secs(60);
 /// A relay whose pause is shorter than this is not asleep.
 const NAP: Duration = Duration::from_millis(400);
 
-/// What wakes a relay from outside, and whether it would.
+/// Wakes a relay from outside.
 #[derive(Clone, Debug)]
 pub struct Bell {
     /// Wakes the relay.

@@ -37,6 +37,9 @@ const NEXT_PURGE: Duration = Duration::from_secs(60 * 60);
 /// How often a relay that has enough to do looks for more keys.
 const NEXT_WALK: Duration = Duration::from_millis(100);
 
+/// The results of a batch.
+type Answer = Vec<Result<(), PublishError>>;
+
 /// A relay at work.
 pub(super) struct Work<DB: OutboxDatabase, P> {
     outbox: Outbox<DB>,
@@ -223,8 +226,8 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
 
     /// Gives a batch to the publisher, and notes what became of it.
     async fn send(&mut self, batch: &[Envelope]) -> Result<usize, StoreError> {
-        let results = self.publish(batch).await?;
-        let is_late = self.is_late();
+        let (results, was_late) = self.publish(batch).await?;
+        let is_late = was_late || self.is_late();
         let (mut confirmed, mut failed) = (Vec::new(), Vec::new());
         for (place, envelope) in batch.iter().enumerate() {
             match results.get(place) {
@@ -291,24 +294,22 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         Ok(())
     }
 
-    /// Has a batch published, and prolongs the leases meanwhile.
-    async fn publish(
-        &mut self,
-        batch: &[Envelope],
-    ) -> Result<Vec<Result<(), PublishError>>, StoreError> {
+    /// Has a batch published, and prolongs the leases meanwhile; also tells whether they may have
+    /// been over in between.
+    async fn publish(&mut self, batch: &[Envelope]) -> Result<(Answer, bool), StoreError> {
         let ends = Instant::now() + self.settings.publish_timeout;
         let (connection, token) = (self.connection.take(), self.token);
-        let mut connection = connection;
+        let (mut connection, mut was_late) = (connection, false);
         let mut publishing = pin!(survive(async { self.publisher.publish(batch).await }));
         loop {
             let next = (Instant::now() + self.settings.lease / 3).min(ends);
             if let Some(results) = race(publishing.as_mut(), sleep_until(next)).await {
                 self.connection = connection;
-                return Ok(results.unwrap_or_default());
+                return Ok((results.unwrap_or_default(), was_late));
             }
             if Instant::now() >= ends {
                 self.connection = connection;
-                return Ok(Vec::new());
+                return Ok((Vec::new(), was_late));
             }
             if let Some(connection) = &mut connection {
                 let mut claims = Claims::<DB> {
@@ -319,6 +320,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                     keeps: false,
                 };
                 let sent = Instant::now();
+                was_late |= self.held_until.is_none_or(|ends| ends <= sent);
                 claims.renew().await?;
                 self.held_until = Some(sent + self.settings.lease);
             }
@@ -340,7 +342,7 @@ async fn connect<DB: OutboxDatabase>(outbox: &Outbox<DB>) -> Result<DB::Connecti
     .await
 }
 
-/// What a relay does after a turn.
+/// Says how a relay goes on after a turn.
 enum Turn {
     /// It looks again at once.
     Again,

@@ -77,7 +77,7 @@ async fn filled(messages: u32, keys: u32, padding: u32) -> Backlog {
     Backlog { prefix, messages }
 }
 
-/// What messages took beyond one message, in KiB.
+/// The memory that messages took beyond one message, in KiB.
 async fn took_more(messages: u32, keys: u32, padding: u32) -> u64 {
     let one = filled(1, 1, 0).await.took().await;
     let all = filled(messages, keys, padding).await.took().await;

@@ -90,7 +90,7 @@ impl Staff {
         relay.pauses(Duration::from_millis(20), Duration::from_millis(100))
     }
 
-    /// What was published, in order.
+    /// The published messages, in order.
     fn log(&self) -> EffectLog {
         EffectLog::on_disk(self.folder.join("published")).expect("the log opens")
     }

@@ -32,7 +32,7 @@ pub(super) struct Arrival {
     pub(super) order: i64,
 }
 
-/// What a transaction does.
+/// The work of a transaction.
 struct Plan {
     /// Names the transaction: those of one writer count up.
     order: i64,
