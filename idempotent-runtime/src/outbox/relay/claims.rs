@@ -18,7 +18,7 @@ use crate::{
 /// How long the database may take for a statement.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How many bytes of payloads a batch begins at most.
-const BYTES: usize = 16 * 1024 * 1024;
+pub(super) const BYTES: usize = 16 * 1024 * 1024;
 
 /// A connection, and the name under which its relay claims.
 pub(super) struct Claims<'a, DB: OutboxDatabase> {

@@ -12,7 +12,7 @@ use super::{
     Envelope, PublishError, Publisher,
     ages::Ages,
     builder::Settings,
-    claims::{Claims, answered},
+    claims::{BYTES, Claims, answered},
     failures::Failures,
     sleep::{Bell, Sleep},
 };
@@ -52,7 +52,7 @@ pub(super) struct Work<DB: OutboxDatabase, P> {
     old_tokens: Vec<i64>,
     /// How many keys it has claimed since it gave all of them back.
     claimed: usize,
-    /// The last key of the last batch.
+    /// The last key of the last batch, where that was full.
     served: Vec<u8>,
     /// Until when its claims stand, by its own clock; `None` where it has none.
     held_until: Option<Instant>,
@@ -202,9 +202,12 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             self.give_back().await?;
             return Ok(0);
         }
-        self.served = batch
-            .last()
-            .map_or_else(Vec::new, |last| last.place.clone());
+        let bytes: usize = batch.iter().map(|it| it.payload.len()).sum();
+        if bytes >= BYTES || batch.len() == MOST {
+            // Other keys may have found no room.
+            let last = batch.last();
+            self.served = last.map_or_else(Vec::new, |last| last.place.clone());
+        }
         if self.is_late() {
             // Another relay may have taken the keys.
             return Ok(0);
