@@ -29,6 +29,12 @@ pub trait IntoDuration {
     fn into_duration(self) -> Result<Duration, Error>;
 }
 
+/// Reads a duration for a builder, which keeps the first mistake for its end.
+pub(crate) fn read(duration: impl IntoDuration, mistake: &mut Option<Error>) -> Option<Duration> {
+    let read = duration.into_duration();
+    read.map_err(|error| mistake.get_or_insert(error)).ok()
+}
+
 impl IntoDuration for Duration {
     fn into_duration(self) -> Result<Duration, Error> {
         Ok(self)

@@ -1,4 +1,4 @@
-//! What happens, for those who count and those who explain.
+//! Observers of calls, for metrics and for explanations.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,11 +16,10 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered, or refused. Exactly once for each call that gave its caller something.
-    /// One that was dropped did not, nor one whose body panicked: what became of its record is a
-    /// [transition](Self::transition). One in a task of its own is answered when its body has
-    /// ended, whoever waits for it; where its runtime ends first, nobody is told, also where
-    /// [`Error::Stopped`](crate::Error::Stopped) is given.
+    /// A call was answered, or refused: once for each call that gave its caller something. A call
+    /// that was dropped gave nothing, and so did one whose body panicked: the
+    /// [transition](Self::transition) tells about its record. A call in a task of its own is answered
+    /// when its body has ended. Where its runtime ends first, this is not called.
     fn answered(&self, answered: &CallEvent<'_>) {
         let _ = answered;
     }
@@ -31,8 +30,8 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A relay tells of messages of an outbox. It is told of relays that
-    /// [belong](crate::outbox::RelayBuilder::idempotency) to the handle.
+    /// A relay that [belongs](crate::outbox::RelayBuilder::idempotency) to the handle did
+    /// something.
     fn outbox(&self, event: &OutboxEvent<'_>) {
         let _ = event;
     }
@@ -101,7 +100,7 @@ pub enum RecordChange {
     Skipped,
 }
 
-/// A relay tells this of the messages of an outbox.
+/// A relay did this with messages of an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutboxEvent<'a> {
@@ -145,8 +144,8 @@ pub enum OutboxEvent<'a> {
         /// Why it failed last.
         reason: &'a str,
     },
-    /// The budget of a message is spent. It went to the table of the rejected ones, and the next one
-    /// goes on.
+    /// The budget of a message is spent. It went to the table of the rejected ones, and the next
+    /// one goes on.
     #[non_exhaustive]
     SetAside {
         /// The topic.

@@ -1,5 +1,6 @@
 //! 180 of 200 orders are committed, and each of these makes one invoice at another service. Both
-//! services are killed, and the broker is restarted. The invoices of a customer still come in order.
+//! services are killed, and the broker is restarted. The invoices of a customer still come in
+//! order.
 //!
 //! ```sh
 //! cargo run -p consumer-examples --example two_services

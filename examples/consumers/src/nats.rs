@@ -23,8 +23,8 @@ use crate::{
     broker::{Broker, DeadLetter, Delivery},
 };
 
-/// The server could deduplicate by `Nats-Msg-Id`, for two minutes. These programs do without, except
-/// for the publisher of an outbox.
+/// The server could deduplicate by `Nats-Msg-Id`, for two minutes. These programs do without,
+/// except for the publisher of an outbox.
 const ID: &str = "Message-Id";
 const REASON: &str = "Reason";
 

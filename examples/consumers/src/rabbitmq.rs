@@ -91,8 +91,8 @@ impl Broker for RabbitMq {
         Self::open(url, queue, PREFETCH, FieldTable::default()).await
     }
 
-    /// One consumer is active, and it holds one message. Another one becomes active when that one is
-    /// gone and its message is back at the head of the queue.
+    /// One consumer is active, and it holds one message. Another one becomes active when that one
+    /// is gone and its message is back at the head of the queue.
     async fn connect_in_order(url: &str, queue: &str) -> Result<Self, Failure> {
         let mut arguments = FieldTable::default();
         let single = AMQPValue::Boolean(true);

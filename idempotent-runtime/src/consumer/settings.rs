@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::Consumer;
 use crate::{
-    duration::IntoDuration,
+    duration::{IntoDuration, read},
     error::Error,
     handle::Idempotency,
     key::{Key, KeyPart},
@@ -98,19 +98,19 @@ impl ConsumerBuilder {
     /// Sets how long a message is known: `"7d"`, or a `Duration`. It is at least the time that the
     /// broker keeps a message. The record lives for the downtime more.
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        self.ttl = self.read(ttl).or(self.ttl);
+        self.ttl = read(ttl, &mut self.mistake).or(self.ttl);
         self
     }
 
     /// Sets for how long consumers may be down while the broker keeps messages: a day unless set.
     pub fn downtime(mut self, downtime: impl IntoDuration) -> Self {
-        self.downtime = self.read(downtime).unwrap_or(self.downtime);
+        self.downtime = read(downtime, &mut self.mistake).unwrap_or(self.downtime);
         self
     }
 
     /// Says how long the broker keeps a message.
     pub fn broker_retention(mut self, retention: impl IntoDuration) -> Self {
-        let retention = self.read(retention).map(Retention::Limited);
+        let retention = read(retention, &mut self.mistake).map(Retention::Limited);
         self.retention = retention.or(self.retention);
         self
     }
@@ -140,7 +140,7 @@ impl ConsumerBuilder {
 
     /// Sets how long a consumer that holds a message may be silent.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.settings.lease = self.read(lease).or(self.settings.lease);
+        self.settings.lease = read(lease, &mut self.mistake).or(self.settings.lease);
         self
     }
 
@@ -226,15 +226,5 @@ impl ConsumerBuilder {
         let on_crash = settings.on_crash.unwrap_or(defaults.on_crash);
         settings.handle.store().accepts(on_crash)?;
         Ok(Consumer(Arc::new(settings)))
-    }
-
-    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
-        match duration.into_duration() {
-            Ok(duration) => Some(duration),
-            Err(error) => {
-                self.mistake.get_or_insert(error);
-                None
-            }
-        }
     }
 }

@@ -136,8 +136,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         }
     }
 
-    /// Keeps messages for so long after they were confirmed, in the table `outbox_history`: `"30d"`,
-    /// or a `Duration`. Unless it is set, a message is deleted once it is confirmed.
+    /// Keeps messages for so long after they were confirmed, in the table `outbox_history`:
+    /// `"30d"`, or a `Duration`. Unless it is set, a message is deleted once it is confirmed.
     ///
     /// A setting of the relay's process: it is the relay that moves the messages there.
     ///

@@ -17,8 +17,8 @@ const DOING: &str = "purging an outbox";
 
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Deletes the counters of keys to which nothing was sent for a day, claims of keys without
-    /// messages, and messages that were kept
-    /// for longer than [`audit_retention`](Self::audit_retention). A relay does it about every hour.
+    /// messages, and messages that were kept for longer than
+    /// [`audit_retention`](Self::audit_retention). A relay does it about every hour.
     ///
     /// The numbers of a key go on growing after its counter was deleted. For that, each purge notes
     /// the largest number that the next one may delete, and a new counter starts above it.

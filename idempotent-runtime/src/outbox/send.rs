@@ -28,7 +28,7 @@ pub struct Writing<'a> {
     pub(super) is_kept: bool,
 }
 
-/// Says whether a message was written.
+/// Tells whether a message was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It stands.
@@ -90,7 +90,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// # Errors
     ///
     /// As [`send`](Self::send). Where one of the messages is invalid, none is written. Behind any
-    /// other error, those before it in the order of the keys stand in the transaction: roll it back.
+    /// other error, those before it in the order of the keys stand in the transaction: roll it
+    /// back.
     ///
     /// # Cancel safety
     ///

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::numbered::NumberedCall;
 use crate::{
-    duration::IntoDuration,
+    duration::{IntoDuration, read},
     error::Error,
     handle::Idempotency,
     key::{Key, KeyError, KeyPart},
@@ -134,7 +134,7 @@ impl Sequence<FromFirst> {
     /// Waits for this long for numbers that are missing, `"10s"` or a `Duration`; then it is a
     /// [`Gap`](super::Decision::Gap). It holds no connection meanwhile.
     pub fn wait_for_gap(mut self, at_most: impl IntoDuration) -> Self {
-        self.gaps.patience = self.read(at_most).or(self.gaps.patience);
+        self.gaps.patience = read(at_most, &mut self.mistake).or(self.gaps.patience);
         self
     }
 }
@@ -149,7 +149,7 @@ impl<G> Sequence<G> {
 
     /// Sets how long the holder of a number may be silent: `"30s"`, or a `Duration`.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.lease = self.read(lease).or(self.lease);
+        self.lease = read(lease, &mut self.mistake).or(self.lease);
         self
     }
 
@@ -180,7 +180,7 @@ impl<G> Sequence<G> {
     /// Sets how long after its last number a stream is forgotten: `"90d"`, or a `Duration`. Then it
     /// begins anew. A stream does not expire unless this is said.
     pub fn expires_after(mut self, after: impl IntoDuration) -> Self {
-        self.expires_after = self.read(after).or(self.expires_after);
+        self.expires_after = read(after, &mut self.mistake).or(self.expires_after);
         self
     }
 
@@ -240,16 +240,6 @@ impl<G> Sequence<G> {
             max_takeovers: self.max_takeovers,
             expires_after: self.expires_after,
             mistake: self.mistake,
-        }
-    }
-
-    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
-        match duration.into_duration() {
-            Ok(duration) => Some(duration),
-            Err(error) => {
-                self.mistake.get_or_insert(error);
-                None
-            }
         }
     }
 }

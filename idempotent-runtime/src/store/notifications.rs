@@ -16,13 +16,16 @@ use crate::{
     store::waiters::{Waiters, look::PollInterval},
 };
 
-/// How long nothing is heard before the connection is tried out, or closed where nobody waits for anything.
+/// How long nothing is heard before the connection is tried out, or closed where nobody waits for
+/// anything.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long to wait before the server is tried again; twice as long after each failure that follows on another.
+/// How long to wait before the server is tried again; twice as long after each failure that follows
+/// on another.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause, and the one where notifications get lost: behind a proxy that does not pass them on.
+/// The longest pause, and the one where notifications get lost: behind a proxy that does not pass
+/// them on.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long our own notification may take.
@@ -44,7 +47,8 @@ pub(crate) trait Channel: Send + 'static {
     /// Says [`HELLO`] there by another way, in bounded time.
     fn hello(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Hears the next message; `None` where the connection was closed. Dropped, it has lost nothing.
+    /// Hears the next message; `None` where the connection was closed. Dropped, it has lost
+    /// nothing.
     fn next(&mut self) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send;
 
     /// Listens no longer, in bounded time.
@@ -181,8 +185,9 @@ async fn hear<C: Channel>(
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
             Ok(Ok(Some(message))) => {
-                // What moved before this connection listened was told to nobody: whoever looks asks for the interval before
-                // its look, so that it relies on being told of what moves after that look.
+                // What moved before this connection listened was told to nobody: whoever looks asks
+                // for the interval before its look, so that it relies on being told of what moves
+                // after that look.
                 is_live.store(true, Ordering::Release);
                 limit = IDLE;
                 audience.told(&message);

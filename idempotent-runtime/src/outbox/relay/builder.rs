@@ -6,7 +6,7 @@ use tokio::sync::{Notify, watch};
 
 use super::{Publisher, Relay, work::Work};
 use crate::{
-    duration::IntoDuration,
+    duration::{IntoDuration, read},
     error::Error,
     handle::Idempotency,
     observe::Observers,
@@ -49,8 +49,8 @@ pub enum OnPoison {
     /// message. A message without a key is set aside.
     #[default]
     Park,
-    /// It goes to the table `outbox_rejected`, and the next message of its key goes on. The receiver
-    /// never sees it: choose this where the messages of a key do not depend on each other.
+    /// It goes to the table `outbox_rejected`, and the next message of its key goes on. The
+    /// receiver may never see it: choose this where the messages of a key do not depend on each other.
     SetAside,
 }
 
@@ -77,18 +77,19 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
     /// Sets how long a relay that holds a key may be silent: 30 seconds unless it is set.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.settings.lease = self.read(lease).unwrap_or(self.settings.lease);
+        self.settings.lease = read(lease, &mut self.mistake).unwrap_or(self.settings.lease);
         self
     }
 
     /// Sets how long the publisher may take for a batch: 30 seconds unless it is set.
     pub fn publish_timeout(mut self, timeout: impl IntoDuration) -> Self {
-        self.settings.publish_timeout = self.read(timeout).unwrap_or(self.settings.publish_timeout);
+        self.settings.publish_timeout =
+            read(timeout, &mut self.mistake).unwrap_or(self.settings.publish_timeout);
         self
     }
 
-    /// Sets how many attempts a message has, 10 unless it is set. Then [`on_poison`](Self::on_poison)
-    /// says what becomes of it.
+    /// Sets how many attempts a message has, 10 unless it is set. Then
+    /// [`on_poison`](Self::on_poison) says what becomes of it.
     pub fn budget(mut self, attempts: u32) -> Self {
         self.settings.budget = attempts.max(1);
         self
@@ -148,15 +149,5 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
         let work = work.begin().await?;
         let task = tokio::spawn(work.run(Arc::clone(&wake), stopped));
         Ok(Relay { wake, stop, task })
-    }
-
-    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
-        match duration.into_duration() {
-            Ok(duration) => Some(duration),
-            Err(error) => {
-                self.mistake.get_or_insert(error);
-                None
-            }
-        }
     }
 }

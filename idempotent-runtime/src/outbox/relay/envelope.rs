@@ -23,7 +23,8 @@ pub struct Envelope {
     pub headers: Vec<(String, String)>,
     /// The payload.
     pub payload: Bytes,
-    /// The W3C `traceparent` of the sender, where the outbox [knows](crate::outbox::Outbox::trace_parent) it.
+    /// The W3C `traceparent` of the sender, where the outbox
+    /// [knows](crate::outbox::Outbox::trace_parent) it.
     pub traceparent: Option<String>,
     /// The key or the lane, as it is claimed.
     pub(super) place: Vec<u8>,

@@ -44,8 +44,8 @@ pub trait Publisher: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The receiver of this topic is out of reach, and the message was not sent. It costs no attempt,
-    /// unless another message of the topic was confirmed since it failed before.
+    /// The receiver of this topic is out of reach, and the message was not sent. It costs no
+    /// attempt, unless another message of the topic was confirmed since it failed before.
     #[error("it is out of reach")]
     Outage,
     /// This message was refused, for this reason.

@@ -56,8 +56,8 @@ impl Channel for Notifications {
 
     const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of the store or the outbox, or go past the proxy";
 
-    /// With a new pool each time: a listener takes leave in a task of the driver's, and where the server hangs, that keeps one of the
-    /// two connections for as long.
+    /// With a new pool each time: a listener takes leave in a task of the driver's, and where the
+    /// server hangs, that keeps one of the two connections for as long.
     async fn open(&mut self) -> Result<(), StoreError> {
         self.open = None;
         let pool = PgPoolOptions::new()

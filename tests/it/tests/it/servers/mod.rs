@@ -1,5 +1,5 @@
-//! The stores that need a server. `cargo xtask test` starts the servers and says in the environment where they are; a plain
-//! `cargo test` ignores these tests, and says so.
+//! The stores that need a server. `cargo xtask test` starts the servers and says in the environment
+//! where they are; a plain `cargo test` ignores these tests, and says so.
 
 mod alone;
 mod cancelled;

@@ -1,7 +1,8 @@
 //! A server of one test's own, which may be killed, stopped, started again and starved.
 //!
-//! It listens on a socket in a folder of its own, so that it is found again after a restart, and nobody else takes its place
-//! meanwhile. It runs under a shell that outlives the test for as long as it takes to clean up.
+//! It listens on a socket in a folder of its own, so that it is found again after a restart, and
+//! nobody else takes its place meanwhile. It runs under a shell that outlives the test for as long
+//! as it takes to clean up.
 
 mod folder;
 mod product;
@@ -54,7 +55,8 @@ impl Spare {
         Self::over(product, settings, Folder::new(), &[]).await
     }
 
-    /// It is shown another world, by a library that reads this `environment`; in values, `{}` is the folder.
+    /// It is shown another world, by a library that reads this `environment`; in values, `{}` is
+    /// the folder.
     #[cfg(unix)]
     pub(super) async fn deceived(
         product: Product,

@@ -85,7 +85,8 @@ impl Product {
         }
     }
 
-    /// The signal by which an operator ends it: it takes no more clients, and does not wait for those that are there.
+    /// The signal by which an operator ends it: it takes no more clients, and does not wait for
+    /// those that are there.
     pub(super) fn orderly(self) -> &'static str {
         match self {
             Self::Postgres => "INT",
