@@ -209,20 +209,34 @@ async fn an_idle_look_reads_few_pages() {
         drained(&shop).await;
         relay.stop().await;
         let mut connection = shop.pool().acquire().await.expect("a connection");
-        for table in ["messages", "claims", "relays"] {
-            let vacuum = format!("VACUUM {}outbox_{table}", prefix(&shop));
-            let vacuum = sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum)).execute(&mut *connection);
-            vacuum.await.expect("it vacuums");
+        // A transaction of another test keeps dead rows alive, and a change of another test's
+        // tables makes the session read what it knows again. Both only add pages, and both pass.
+        let mut pages = u32::MAX;
+        for _ in 0..100 {
+            vacuumed(&mut connection, &prefix(&shop)).await;
+            // The first time, the session reads what it knows of the tables.
+            pages_of(&mut connection, &outbox.poll()).await;
+            pages = pages.min(pages_of(&mut connection, &outbox.poll()).await);
+            if pages <= 8 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // The first time, the session reads what it knows of the tables.
-        pages_of(&mut connection, &outbox.poll()).await;
-        let pages = pages_of(&mut connection, &outbox.poll()).await;
         assert!(pages <= 8, "{pages} pages");
         send(&shop, &outbox, [placed(1).key("a")]).await;
         let pages = pages_of(&mut connection, &outbox.poll()).await;
         assert!(pages > 0, "it counts");
     })
     .await;
+}
+
+/// Vacuums the tables that an idle look reads.
+async fn vacuumed(connection: &mut sqlx::PgConnection, prefix: &str) {
+    for table in ["messages", "claims", "relays"] {
+        let vacuum = format!("VACUUM {prefix}outbox_{table}");
+        let vacuum = sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum)).execute(&mut *connection);
+        vacuum.await.expect("it vacuums");
+    }
 }
 
 /// How many pages a query reads, planning included.
