@@ -2,6 +2,7 @@
 
 pub(crate) mod draft;
 mod outcome;
+mod step;
 mod time;
 mod token;
 mod version;
@@ -11,6 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     draft::{Draft, Moment},
     outcome::{OutcomeKind, RawOutcome},
+    step::{Step, StepName, StepState},
     time::{Time, micros},
     token::{FencingToken, TokenRule},
     version::{AttemptId, Version},

@@ -305,6 +305,7 @@ impl Request {
             on_expired: asked.on_expired,
             max_takeovers: asked.max_takeovers,
             numbered: asked.numbered,
+            goes_on: false,
         }
     }
 

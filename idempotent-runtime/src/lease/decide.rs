@@ -36,6 +36,8 @@ pub struct Claim {
     pub max_takeovers: u32,
     /// The number of a call of a stream. [`Claim::next`] decides by it, and nothing else here does.
     pub numbered: Option<Numbered>,
+    /// Whether it was sent over a record that its holder gave back after steps.
+    pub goes_on: bool,
 }
 
 /// What a call does next.
@@ -77,6 +79,8 @@ pub enum Meaning {
     Fresh,
     /// It holds a record whose earlier holder vanished: the body runs again, and is told so.
     Takeover,
+    /// It holds a record that its earlier holder gave back after steps: the body runs again.
+    GoOn,
     /// It holds a record whose earlier holder vanished: the reconciling function is asked.
     Reconcile,
     /// It left the record parked.
@@ -91,11 +95,13 @@ impl Meaning {
         matches!(self, Meaning::Park | Meaning::LeaveUncertain)
     }
 
-    /// What the claim won that `record` stands for. It is not what its holder sent last: a claim
-    /// that was taken for lost may arrive after the next one was sent.
+    /// What the claim won that `record` stands for; `goes_on` tells whether it was sent over one
+    /// that was given back. It is not what its holder sent last: a claim that was taken for lost
+    /// may arrive after the next one was sent.
     #[must_use]
-    pub fn won(record: &Record) -> Self {
+    pub fn won(record: &Record, goes_on: bool) -> Self {
         match (record.attempt, record.on_crash) {
+            (1, _) if goes_on => Meaning::GoOn,
             (1, _) if record.passes() => Meaning::Takeover,
             (1, _) => Meaning::Fresh,
             (_, OnCrash::Reconcile) => Meaning::Reconcile,
@@ -162,6 +168,9 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
         }
         State::Running if !record.lease_is_over(snapshot.now) => {
             Decision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
+        }
+        State::Running if record.attempt_id == AttemptId::GIVEN_BACK => {
+            write(claim.takeover(record, version()), Meaning::GoOn)
         }
         State::Running
             if on_crash == OnCrash::Uncertain
@@ -253,7 +262,7 @@ impl Claim {
         };
         let draft = match record.state {
             _ if self.holds(record) => {
-                let meaning = Meaning::won(record);
+                let meaning = Meaning::won(record, self.goes_on);
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
                 holding.end(&Ending::Unpolled, version)
             }

@@ -30,6 +30,9 @@ pub enum Ending {
     Done(RawOutcome),
     /// The body's own word, by its verdict on the error it returned, that it did nothing.
     Release,
+    /// The same, or an error of ours, after steps that are recorded: the next call goes on with
+    /// them.
+    GiveBack,
     /// The body's own word, or a reconciliation's, that nobody knows.
     Uncertain,
     /// It was dropped, or panicked, before the body was polled.
@@ -188,15 +191,14 @@ impl Holding {
                 expires: Moment::In(self.lease),
                 ..self.released(version)
             },
-            Ending::Unpolled | Ending::Release if self.knows_half() => Draft {
-                lease: Moment::In(Duration::ZERO),
-                expires: Moment::In(self.ttl),
-                attempt: self.attempt.saturating_sub(1),
-                attempt_id: AttemptId::NOBODY,
-                // In a transaction the claim is stricter than what it found.
-                on_crash: OnCrash::Rerun,
-                ..self.draft(State::Running, version)
-            },
+            Ending::Unpolled | Ending::Release if self.knows_half() => {
+                self.left_to(AttemptId::NOBODY, version)
+            }
+            Ending::GiveBack if self.knows_half() => self.left_to(AttemptId::NOBODY, version),
+            Ending::GiveBack => self.left_to(AttemptId::GIVEN_BACK, version),
+            Ending::Unpolled | Ending::Release if self.meaning == Meaning::GoOn => {
+                self.left_to(AttemptId::GIVEN_BACK, version)
+            }
             Ending::Release => self.released(version),
             Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
@@ -217,10 +219,10 @@ impl Holding {
             return Refusal::Lost(None);
         };
         let intended = self.end(ending, record.version);
-        let leaves = *ending == Ending::Unpolled || intended.attempt_id == AttemptId::NOBODY;
+        let leaves = *ending == Ending::Unpolled || is_nobodys(intended.attempt_id);
         // What is nobody's and done, somebody has settled, perhaps for another call since.
         let is_settled = record.state == State::Done;
-        if leaves && record.attempt_id == AttemptId::NOBODY && !is_settled {
+        if leaves && is_nobodys(record.attempt_id) && !is_settled {
             return Refusal::Stands(Arc::clone(record));
         }
         if record.attempt_id != self.attempt_id {
@@ -242,7 +244,22 @@ impl Holding {
 
     /// Whether a holder before it may have begun something that no reconciliation has looked into.
     fn knows_half(&self) -> bool {
-        self.meaning != Meaning::Fresh && self.on_crash != OnCrash::Reconcile
+        !matches!(self.meaning, Meaning::Fresh | Meaning::GoOn)
+            && self.on_crash != OnCrash::Reconcile
+    }
+
+    /// Leaves the record running, its lease over and its arguments bound, to the next call. This
+    /// attempt does not count.
+    fn left_to(&self, nobody: AttemptId, version: Version) -> Draft {
+        Draft {
+            lease: Moment::In(Duration::ZERO),
+            expires: Moment::In(self.ttl),
+            attempt: self.attempt.saturating_sub(1),
+            attempt_id: nobody,
+            // In a transaction the claim is stricter than what it found.
+            on_crash: OnCrash::Rerun,
+            ..self.draft(State::Running, version)
+        }
     }
 
     fn released(&self, version: Version) -> Draft {
@@ -272,6 +289,11 @@ impl Holding {
             outcome: None,
         }
     }
+}
+
+/// Whether a holder that ended itself has left the record to the next call.
+fn is_nobodys(attempt_id: AttemptId) -> bool {
+    matches!(attempt_id, AttemptId::NOBODY | AttemptId::GIVEN_BACK)
 }
 
 /// What it means that the heartbeat of `attempt_id` was refused because of `snapshot`.

@@ -12,6 +12,7 @@ mod numbered;
 pub(crate) mod sample;
 pub mod sequence;
 mod settle;
+mod steps;
 
 pub(crate) use self::numbered::read;
 pub use self::{
@@ -19,4 +20,5 @@ pub use self::{
     holding::{Beat, Ending, Holding, Refusal, refused_heartbeat},
     numbered::{Next, Numbered},
     settle::{Settlement, settle},
+    steps::{StepDecision, decide_step, takes_steps},
 };

@@ -296,7 +296,8 @@ fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
             };
             return (sequence::Ending::Done(outcome.kind), value);
         }
-        Ending::Release => sequence::Ending::Release,
+        // A number has no steps.
+        Ending::Release | Ending::GiveBack => sequence::Ending::Release,
         Ending::Uncertain => sequence::Ending::Uncertain,
         Ending::Unpolled => sequence::Ending::Unpolled,
         Ending::Stopped => sequence::Ending::Stopped,

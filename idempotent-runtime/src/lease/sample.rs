@@ -33,5 +33,6 @@ pub(crate) fn claim(attempt_id: AttemptId, on_crash: OnCrash) -> Claim {
         on_expired: OnExpired::Run,
         max_takeovers: 5,
         numbered: None,
+        goes_on: false,
     }
 }

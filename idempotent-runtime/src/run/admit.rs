@@ -76,6 +76,8 @@ pub(crate) struct Admitting<'a> {
     waited: bool,
     /// Whether it saw that somebody holds, held or finished the call.
     bound: bool,
+    /// Whether it claimed a record that its holder gave back after steps.
+    goes_on: bool,
 }
 
 impl<'a> Admitting<'a> {
@@ -88,6 +90,7 @@ impl<'a> Admitting<'a> {
             gap_deadline: None,
             waited: false,
             bound: false,
+            goes_on: false,
         }
     }
 
@@ -124,7 +127,7 @@ impl<'a> Admitting<'a> {
             let paused = self.pause(&mut refusals).await;
             paused.map_err(|error| Admission::Refused(error.into()))?;
             sent_at = timer.now();
-            claiming.sent(plan.seen);
+            claiming.sent(plan.seen, self.goes_on);
             let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
             let stands = match answered(plan.seen, answer) {
                 Ok(Swap::Applied(stamp)) if !self.is_late(sent_at) => {

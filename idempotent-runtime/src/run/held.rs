@@ -42,7 +42,7 @@ pub(crate) fn claimed(meaning: Meaning, passes: bool) -> RecordChange {
     match meaning {
         Meaning::Reconcile => RecordChange::Reconciling,
         Meaning::Takeover if passes => RecordChange::Passed,
-        Meaning::Takeover => RecordChange::TakenOver,
+        Meaning::Takeover | Meaning::GoOn => RecordChange::TakenOver,
         _ => RecordChange::Claimed,
     }
 }
@@ -245,6 +245,7 @@ pub(crate) struct PendingClaim<'a> {
     sent: Option<Option<Version>>,
     /// Whether an earlier try of it had no answer.
     may_stand: bool,
+    goes_on: bool,
 }
 
 impl<'a> PendingClaim<'a> {
@@ -255,12 +256,13 @@ impl<'a> PendingClaim<'a> {
             id,
             sent: None,
             may_stand: false,
+            goes_on: false,
         }
     }
 
-    /// It is being sent over `seen`.
-    pub(crate) fn sent(&mut self, seen: Option<Version>) {
-        self.sent = Some(seen);
+    /// It is being sent over `seen`; `goes_on` tells whether it ever was over what was given back.
+    pub(crate) fn sent(&mut self, seen: Option<Version>, goes_on: bool) {
+        (self.sent, self.goes_on) = (Some(seen), goes_on);
     }
 
     /// The write was applied; whether it stands still is being asked.
@@ -290,7 +292,9 @@ impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         if let Some(seen) = self.sent {
             let (handle, id) = (&self.request.handle, self.id);
-            let (claim, since) = (self.claim.clone(), handle.timer().now());
+            let since = handle.timer().now();
+            let mut claim = self.claim.clone();
+            claim.goes_on = self.goes_on;
             handle.heartbeats().hand_over(Job::Abandon {
                 id,
                 claim,

@@ -210,7 +210,7 @@ impl Job {
                                         .transition(operation, id, attempt, step);
                                 };
                                 // Nobody was told that it began.
-                                tell(claimed(Meaning::won(stood), stood.passes()));
+                                tell(claimed(Meaning::won(stood, claim.goes_on), stood.passes()));
                                 tell(ending::step(&Ending::Unpolled, draft.state));
                             }
                             break;

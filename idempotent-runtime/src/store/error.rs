@@ -93,6 +93,13 @@ pub(super) fn no_transactions() -> StoreError {
     )
 }
 
+/// What a store says that keeps no steps.
+pub(crate) fn no_steps() -> StoreError {
+    StoreError::new(StoreErrorKind::Configuration, "writing a step").with_source(
+        "this store keeps no steps: those of this crate do, and one of your own by `write_step`",
+    )
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {

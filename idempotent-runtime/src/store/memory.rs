@@ -1,22 +1,24 @@
 //! The store in the process's own memory: the reference for all others, and gone with the process.
 
+mod hasher;
+
 use std::{
-    collections::HashMap,
-    fmt,
-    hash::{BuildHasher, Hasher},
-    mem,
+    collections::{BTreeMap, HashMap},
+    fmt, mem,
     sync::Arc,
     time::Duration,
 };
 
 use async_trait::async_trait;
 
+use self::hasher::IdHasher;
 use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
-    record::{Draft, FencingToken, Record, Subject, Time, Version},
+    lease::takes_steps,
+    record::{Draft, FencingToken, Record, Step, StepName, Subject, Time, Version},
     store::{
-        Snapshot, Stamp, Store, StoreError, Swap,
+        Snapshot, Stamp, StepWrite, Store, StoreError, Swap,
         waiters::{Waiter, Waiters},
     },
     sync::{Mutex, MutexGuard, PoisonError},
@@ -205,6 +207,41 @@ impl Store for MemoryStore {
         found.truncate(limit);
         Ok(found)
     }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let cells = self.shard(call).lock();
+        let cell = cells.records.get(call);
+        Ok(cell.and_then(|cell| cell.steps.get(name).cloned()))
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let mut cells = self.shard(call).lock();
+        let takes = |cell: &&mut Cell| takes_steps(&cell.record, next.attempt_id);
+        let Some(cell) = cells.records.get_mut(call).filter(takes) else {
+            drop(cells);
+            return Ok(StepWrite::Lost(self.look(call)));
+        };
+        match cell.steps.get(&next.name) {
+            Some(step) if seen != Some(step.version) => Ok(StepWrite::Stands(Arc::clone(step))),
+            _ => {
+                cell.steps.insert(next.name, Arc::new(next.clone()));
+                Ok(StepWrite::Written)
+            }
+        }
+    }
 }
 
 impl Default for MemoryStore {
@@ -252,10 +289,11 @@ impl Shard {
     }
 }
 
-/// A record, and how long it stays once it is expired.
+/// A record, how long it stays once it is expired, and the steps of its life.
 struct Cell {
     record: Arc<Record>,
     keep: Duration,
+    steps: BTreeMap<StepName, Arc<Step>>,
 }
 
 struct Cells {
@@ -286,10 +324,14 @@ impl Default for Cells {
 }
 
 impl Cell {
-    fn new(record: Record, draft: &Draft) -> Self {
+    fn new(record: Record, draft: &Draft, before: Option<&mut Self>) -> Self {
+        let goes_on = before.filter(|_| draft.subject.is_none());
         Self {
             record: Arc::new(record),
             keep: draft.keep,
+            steps: goes_on
+                .map(|cell| mem::take(&mut cell.steps))
+                .unwrap_or_default(),
         }
     }
 }
@@ -302,7 +344,8 @@ impl Cells {
             }
             let record = next.apply(Some(&stands.record), now);
             let stamp = Stamp::from_record(&record, now);
-            return Put::Over(stamp, mem::replace(stands, Cell::new(record, next)));
+            let written = Cell::new(record, next, Some(stands));
+            return Put::Over(stamp, mem::replace(stands, written));
         }
         if seen.is_some() || next.subject.is_none() {
             return Put::Refused(None);
@@ -311,7 +354,7 @@ impl Cells {
         let mut record = next.apply(None, now);
         record.token = record.token.max(self.forgotten.next(now));
         let stamp = Stamp::from_record(&record, now);
-        self.records.insert(*id, Cell::new(record, next));
+        self.records.insert(*id, Cell::new(record, next, None));
         Put::Anew(stamp, swept)
     }
 
@@ -334,58 +377,6 @@ impl Cells {
         let largest = forgotten.iter().map(|(_, cell)| cell.record.token).max();
         self.forgotten = self.forgotten.max(largest.unwrap_or(self.forgotten));
         forgotten
-    }
-}
-
-/// Hashes ids, which are SHA-256 already, in one multiplication a half. The seed keeps somebody
-/// who chooses keys from choosing them so that they meet in one bucket.
-#[derive(Clone, Debug)]
-struct IdHasher {
-    seed: [u64; 2],
-}
-
-impl Default for IdHasher {
-    fn default() -> Self {
-        Self {
-            seed: rand::random(),
-        }
-    }
-}
-
-impl BuildHasher for IdHasher {
-    type Hasher = Folded;
-
-    fn build_hasher(&self) -> Folded {
-        Folded {
-            seed: self.seed,
-            hash: 0,
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Folded {
-    seed: [u64; 2],
-    hash: u64,
-}
-
-impl Hasher for Folded {
-    fn write(&mut self, id: &[u8]) {
-        for half in id.chunks(16) {
-            let mut words = [0; 16];
-            words[..half.len()].copy_from_slice(half);
-            let words = u128::from_le_bytes(words);
-            let product = u128::from(words as u64 ^ self.seed[0])
-                * u128::from((words >> 64) as u64 ^ self.seed[1]);
-            self.hash = self.hash.rotate_left(5) ^ (product as u64) ^ ((product >> 64) as u64);
-        }
-    }
-
-    /// The length that goes before the bytes is the same for every id.
-    fn write_usize(&mut self, _length: usize) {}
-
-    fn finish(&self) -> u64 {
-        self.hash
     }
 }
 

@@ -94,7 +94,7 @@ pub use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, FencingToken, Record, Time, Version},
+    record::{Draft, FencingToken, Record, Step, StepName, Time, Version},
 };
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
@@ -202,6 +202,55 @@ pub trait Store: Debug + Send + Sync + 'static {
         let _ = (connection, id, seen, next);
         Err(error::no_transactions())
     }
+
+    /// Tells whether the store keeps steps. A call whose body has steps is refused before the first
+    /// of them where it does not.
+    fn keeps_steps(&self) -> bool {
+        false
+    }
+
+    /// Looks at a step of the life that the record of this call is in; `None` where there is none.
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let _ = (call, name);
+        Err(error::no_steps())
+    }
+
+    /// Puts `next` where the record of this call [takes](crate::lease::takes_steps) steps of its
+    /// attempt, and where no step of this name and life stands but version `seen`, in one atomic
+    /// step.
+    ///
+    /// It and every write of the record are in one order: after a takeover has been applied, no
+    /// step of an earlier attempt is. It changes nothing of the record. Steps are deleted together
+    /// with their record, and none is seen in another life of it.
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let _ = (call, seen, next);
+        Err(error::no_steps())
+    }
+
+    /// As [`write_step`](Self::write_step), inside the transaction that is open on `connection`.
+    ///
+    /// Where nothing was seen, the record is only looked at, and its holder can prolong its lease
+    /// while the transaction is open. Where something was, nobody else can write the record until
+    /// the transaction ends: this is for its last statement.
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let _ = (connection, call, seen, next);
+        Err(error::no_transactions())
+    }
 }
 
 #[async_trait]
@@ -253,6 +302,33 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     ) -> Result<Swap, StoreError> {
         (**self).swap_in(connection, id, seen, next).await
     }
+    fn keeps_steps(&self) -> bool {
+        (**self).keeps_steps()
+    }
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        (**self).load_step(call, name).await
+    }
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        (**self).write_step(call, seen, next).await
+    }
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        (**self).write_step_in(connection, call, seen, next).await
+    }
 }
 
 /// What stood under an id at one moment.
@@ -271,6 +347,17 @@ pub enum Swap {
     Applied(Stamp),
     /// Another version stood there; nothing was written.
     Refused(Snapshot),
+}
+
+/// What became of a step that was to be written.
+#[derive(Clone, Debug)]
+pub enum StepWrite {
+    /// It stands.
+    Written,
+    /// Another version stands under its name; nothing was written.
+    Stands(Arc<Step>),
+    /// The record does not take steps of this attempt, as it stands here; nothing was written.
+    Lost(Snapshot),
 }
 
 /// What a store resolved while it wrote a draft.

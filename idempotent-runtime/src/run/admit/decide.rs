@@ -64,6 +64,7 @@ impl Admitting<'_> {
                 meaning,
             } => {
                 self.bound = meaning != Meaning::Fresh;
+                self.goes_on |= meaning == Meaning::GoOn;
                 Next::Write(Box::new(Plan {
                     seen,
                     draft,
@@ -74,7 +75,7 @@ impl Admitting<'_> {
                 Next::Write(Box::new(Plan {
                     seen: Some(record.version),
                     draft: self.claim.renewal(&record, Version::random()),
-                    meaning: Meaning::won(&record),
+                    meaning: Meaning::won(&record, self.goes_on),
                 }))
             }
             Decision::Mine(record) => {
@@ -89,7 +90,7 @@ impl Admitting<'_> {
                     token: record.token,
                     attempt: record.attempt,
                     on_crash: record.on_crash,
-                    meaning: Meaning::won(&record),
+                    meaning: Meaning::won(&record, self.goes_on),
                     stream: Stored::read(&record).ok(),
                     sent_at: sent_at.saturating_sub(gone),
                 };

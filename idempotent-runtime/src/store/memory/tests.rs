@@ -1,5 +1,6 @@
 mod waits;
 
+use std::hash::BuildHasher as _;
 use std::{
     collections::HashSet,
     sync::atomic::{AtomicI64, Ordering},

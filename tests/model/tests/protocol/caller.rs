@@ -117,6 +117,7 @@ impl Protocol {
             Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
                 Phase::Holding(Held::won(request, meaning))
             }
+            Meaning::GoOn => unreachable!("no call here has steps"),
         };
     }
 
@@ -151,13 +152,13 @@ impl Protocol {
             Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
                 let draft = Draft::of(&claim.renew(&record, version(FRESH)));
                 let seen = Some(name(record.version));
-                claiming(attempt_id, seen, draft, Meaning::won(&record))
+                claiming(attempt_id, seen, draft, Meaning::won(&record, false))
             }
             Decision::Mine(record) => Phase::Holding(Held {
                 attempt_id,
                 attempt: attempt_number(record.attempt),
                 on_crash: record.on_crash,
-                meaning: Meaning::won(&record),
+                meaning: Meaning::won(&record, false),
                 version: name(record.version),
                 lease: ahead(record.lease_end),
                 polled: false,

@@ -38,6 +38,7 @@ pub(crate) fn claim(caller: Caller, attempt_id: Name) -> Claim {
         on_expired: idempotent_runtime::policy::OnExpired::Run,
         max_takeovers: TAKEOVERS,
         numbered: None,
+        goes_on: false,
     }
 }
 

@@ -145,7 +145,7 @@ impl World {
         {
             watch.must(
                 Promise::KnowsWhatItWon,
-                meaning == Meaning::won(&next.record()),
+                meaning == Meaning::won(&next.record(), false),
             );
             watch.must(Promise::TokensGrow, next.token > watch.highest_token);
             watch.highest_token = watch.highest_token.max(next.token);

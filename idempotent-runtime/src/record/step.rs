@@ -1,0 +1,104 @@
+//! A step of a body, as a store keeps it beside the record of its call.
+
+use std::{fmt, sync::Arc};
+
+use super::{AttemptId, RawOutcome, Version};
+use crate::{
+    fingerprint::Fingerprinted,
+    framing::{Hex, write_framed},
+    identity::RecordId,
+    policy::OnCrash,
+    sha256::sha256,
+};
+
+/// Names a step within its call: a hash of its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepName([u8; 32]);
+
+impl StepName {
+    /// Hashes a name that is framed already.
+    pub(crate) fn of(framed: &[u8]) -> Self {
+        let mut bytes = b"idempotent-runtime/step/1".to_vec();
+        write_framed(&mut bytes, framed);
+        Self(sha256(&mut bytes))
+    }
+
+    /// Takes a name as a store gave it back.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes, for a store to look for.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Names what the step hands downstream: no other step of any call has the same.
+    pub(crate) fn in_call(&self, call: &RecordId) -> RecordId {
+        let domain = b"idempotent-runtime/step-of/1".as_slice();
+        let mut bytes = [domain, call.as_bytes(), &self.0].concat();
+        RecordId::from_bytes(sha256(&mut bytes))
+    }
+}
+
+impl fmt::Debug for StepName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "StepName({}…)", Hex(&self.0[..4]))
+    }
+}
+
+/// A step, as it stands beside the record of its call.
+///
+/// It belongs to one **life** of that record: from the claim that began it to the moment when it is
+/// forgotten or begun again. Takeovers go on with a life. A life is known by the moment at which it
+/// began, because the next one begins only after the outcome of the one before has expired.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// Its name within the call.
+    pub name: StepName,
+    /// The literal part of its name, for people.
+    pub label: Arc<str>,
+    /// Names this version of the step: drawn anew for every write.
+    pub version: Version,
+    /// Where it stands.
+    pub state: StepState,
+    /// The attempt of the call that writes it.
+    pub attempt_id: AttemptId,
+    /// What becomes of it when it has begun and its holder vanishes.
+    pub on_crash: OnCrash,
+    /// What must be equal in a rerun.
+    pub fingerprint: Fingerprinted,
+    /// What answers a rerun; only in [`StepState::Done`].
+    pub outcome: Option<RawOutcome>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StepState {
+    /// Its body has begun, and no outcome is recorded.
+    Begun,
+    /// Its outcome is recorded.
+    Done,
+}
+
+impl StepState {
+    /// The number that stands for the state in a store: stable over releases.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            StepState::Begun => 1,
+            StepState::Done => 2,
+        }
+    }
+
+    /// The state behind a stored number; `None` where there is none.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [StepState::Begun, StepState::Done]
+            .into_iter()
+            .find(|state| state.code() == code)
+    }
+}
