@@ -1,5 +1,7 @@
 //! A store that fails where a test says so.
 
+mod fault;
+
 use std::{
     any::Any,
     collections::HashMap,
@@ -10,12 +12,13 @@ use std::{
 
 use async_trait::async_trait;
 
+pub use self::fault::{Fault, On, Operation};
+
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Moment, OutcomeKind, Record, State, TokenRule, Version},
-    store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
-    testing::Gate,
+    record::{Draft, OutcomeKind, Record, State, Step, StepName, Version},
+    store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 
 /// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones share everything, and so
@@ -38,67 +41,6 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Mutex<Plan>>,
     peeks: bool,
-}
-
-/// What a call of a store is for: swaps are told apart by their drafts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// [`Store::load`].
-    Load,
-    /// Every [`Store::swap`].
-    Swap,
-    /// A swap that draws a new token: a claim or a takeover.
-    Claim,
-    /// A swap to running that keeps the token and prolongs the lease.
-    Heartbeat,
-    /// Every other swap: it ends a holding, or leaves a record to be settled.
-    Ending,
-    /// An ending that brings an outcome to replay, as a store may refuse for its size. Each of them is an [`Ending`](Self::Ending), too.
-    Outcome,
-    /// An ending that says that there was an outcome and that it cannot be replayed. Each of them
-    /// is an [`Ending`](Self::Ending), too.
-    NotReplayable,
-    /// [`Store::wait`].
-    Wait,
-    /// [`Store::purge`].
-    Purge,
-    /// [`Store::scan`].
-    Scan,
-    /// [`Store::for_heartbeats`].
-    ForHeartbeats,
-}
-
-/// Which calls of an operation a fault meets. Calls are counted from 1 since the store was wrapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum On {
-    /// The one with this number.
-    Call(u64),
-    /// The next one.
-    Next,
-    /// Every one until [`FaultyStore::heal`].
-    Every,
-}
-
-/// What becomes of a call.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Fault {
-    /// It is answered with an error of this kind and not applied.
-    Fail(StoreErrorKind),
-    /// It never arrives: not applied, and the caller is told that the store did not answer.
-    LoseRequest,
-    /// It is applied, and the caller is told that the store did not answer.
-    LoseAnswer,
-    /// It is applied, and the caller is told an error of this kind.
-    FailAnswer(StoreErrorKind),
-    /// It is held at the gate before it is applied.
-    Delay(Gate),
-    /// It is applied, and its answer is held at the gate.
-    DelayAnswer(Gate),
-    /// The store panics, and it is not applied.
-    Panic,
 }
 
 #[derive(Default)]
@@ -147,11 +89,13 @@ impl FaultyStore {
         plan.faults.push((operation, nth, fault));
     }
 
-    /// Plans an outage: every load, swap, wait, purge and scan fails with this kind until [`heal`](FaultyStore::heal).
+    /// Plans an outage: every load, swap, step, wait, purge and scan fails with this kind until [`heal`](FaultyStore::heal).
     pub fn outage(&self, kind: StoreErrorKind) {
         for operation in [
             Operation::Load,
             Operation::Swap,
+            Operation::LoadStep,
+            Operation::WriteStep,
             Operation::Wait,
             Operation::Purge,
             Operation::Scan,
@@ -177,10 +121,13 @@ impl FaultyStore {
         self.plan().swaps_to.get(&state).copied().unwrap_or(0)
     }
 
-    /// How many round trips there were: loads and swaps, not heartbeats and not waits.
+    /// How many round trips there were: loads and swaps, also of steps, not heartbeats and not
+    /// waits.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
-        self.calls(Operation::Load) + self.calls(Operation::Claim) + self.calls(Operation::Ending)
+        let of_steps = self.calls(Operation::LoadStep) + self.calls(Operation::WriteStep);
+        let of_records = self.calls(Operation::Load) + self.calls(Operation::Claim);
+        of_records + self.calls(Operation::Ending) + of_steps
     }
 
     /// How many calls have arrived and are neither answered nor dropped: waits are among them, and those that a gate holds.
@@ -274,19 +221,6 @@ impl Drop for Arrived {
     }
 }
 
-impl Operation {
-    /// What a swap of this draft is for.
-    pub(super) fn of(draft: &Draft) -> Self {
-        match (draft.token, draft.state, draft.lease) {
-            (TokenRule::Above(_), ..) => Operation::Claim,
-            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
-                Operation::Heartbeat
-            }
-            _ => Operation::Ending,
-        }
-    }
-}
-
 fn lost(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, doing)
         .with_source("a planned fault: the answer was lost")
@@ -377,6 +311,43 @@ impl Store for FaultyStore {
         let arrived = self.arrive_to_write(next);
         let swapping = self.inner.swap_in(connection, id, seen, next);
         self.through(arrived, "writing a record", swapping).await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        self.inner.keeps_steps()
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let arrived = self.arrive(&[Operation::LoadStep], None);
+        let loading = self.inner.load_step(call, name);
+        self.through(arrived, "loading a step", loading).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let arrived = self.arrive(&[Operation::WriteStep], None);
+        let writing = self.inner.write_step(call, seen, next);
+        self.through(arrived, "writing a step", writing).await
+    }
+
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let arrived = self.arrive(&[Operation::WriteStep], None);
+        let writing = self.inner.write_step_in(connection, call, seen, next);
+        self.through(arrived, "writing a step", writing).await
     }
 }
 

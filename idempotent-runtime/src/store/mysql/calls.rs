@@ -43,7 +43,7 @@ impl Statements {
     /// What stands there now, which is what a look shows that takes no lock, but inside a
     /// transaction: there such a look may show what stood when that began, or looked for the first
     /// time.
-    async fn load_current(
+    pub(super) async fn load_current(
         &self,
         session: &mut Session<'_>,
         id: &RecordId,
@@ -258,7 +258,12 @@ impl Statements {
             // purge has locked.
             let delete: String = batch
                 .iter()
-                .map(|id| format!("DELETE FROM {} WHERE id = x'{}';", self.table, id.to_hex()))
+                .map(|id| {
+                    let (records, steps, id) = (&self.table, &self.steps, id.to_hex());
+                    format!(
+                        "DELETE FROM {steps} WHERE record = x'{id}'; DELETE FROM {records} WHERE id = x'{id}';"
+                    )
+                })
                 .collect();
             let delete = sqlx::raw_sql(AssertSqlSafe(delete));
             connection.execute(delete).await.map_err(failed)?;

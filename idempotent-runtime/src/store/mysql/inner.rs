@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Step, StepName, Version},
     store::{
-        Snapshot, StoreError, Swap,
+        Snapshot, StepWrite, StoreError, Swap,
         moment::Moment,
         pool::ConnectionPool,
         sql::{TablePrefix, version as schema},
@@ -98,6 +98,31 @@ impl Inner {
             self.waiters.wake(id);
         }
         Ok(answer)
+    }
+
+    pub(super) async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let loading = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            self.statements.load_step(session, call, name).await
+        };
+        self.connections.run_again("loading a step", loading).await
+    }
+
+    pub(super) async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let writing = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            self.statements.write_step(session, call, seen, next).await
+        };
+        self.connections.run("writing a step", writing).await
     }
 
     pub(super) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {

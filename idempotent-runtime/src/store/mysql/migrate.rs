@@ -26,7 +26,7 @@ const PATIENCE: u32 = 30;
 /// A change of a table commits by itself here, so a process may die between a step and the note
 /// that it was done: a step is one statement, which when it is repeated changes nothing, or is
 /// refused because what it makes is there.
-fn steps(prefix: &TablePrefix) -> [Step; 1] {
+fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BINARY(32) NOT NULL PRIMARY KEY,
@@ -55,10 +55,29 @@ fn steps(prefix: &TablePrefix) -> [Step; 1] {
 ) {OF_TABLES};
 "
     );
-    [Step {
-        text: records,
+    let steps = format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}steps (
+    record BINARY(32) NOT NULL,
+    version BINARY(16) NOT NULL,
+    name BINARY(32) NOT NULL,
+    label MEDIUMTEXT NOT NULL,
+    state BIGINT NOT NULL,
+    attempt_id BINARY(16) NOT NULL,
+    on_crash BIGINT NOT NULL,
+    fingerprint BINARY(32) NOT NULL,
+    digests MEDIUMBLOB NOT NULL,
+    outcome_kind BIGINT,
+    outcome_schema BIGINT,
+    outcome LONGBLOB,
+    life BIGINT NOT NULL,
+    PRIMARY KEY (record, name)
+) {OF_TABLES};
+"
+    );
+    [records, steps].map(|text| Step {
+        text,
         usable_from: 1,
-    }]
+    })
 }
 
 /// Rows that are locked one by one, and texts that are equal only when they are the same.

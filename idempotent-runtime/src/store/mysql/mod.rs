@@ -10,6 +10,7 @@ mod migrate;
 mod mutants;
 mod rows;
 mod statements;
+mod steps;
 
 use std::{
     any::Any,
@@ -32,9 +33,9 @@ use self::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Step, StepName, Version},
     store::{
-        Snapshot, Store, StoreError, Swap,
+        Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits},
         spawned::spawned,
         sql::TablePrefix,
@@ -289,6 +290,50 @@ impl Store for MySqlStore {
         statements
             .replace(session, id, seen, next, known.as_deref())
             .await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
+            let (inner, call, name) = (Arc::clone(&self.inner), *call, *name);
+            let loading = async move { inner.load_step(&call, &name).await };
+            return spawned("loading a step", loading).await;
+        };
+        self.inner.load_step(call, name).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
+            let (inner, call, next) = (Arc::clone(&self.inner), *call, next.clone());
+            let writing = async move { inner.write_step(&call, seen, &next).await };
+            return spawned("writing a step", writing).await;
+        };
+        self.inner.write_step(call, seen, next).await
+    }
+
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let connection = connection_of(connection, KIND)?;
+        let session = &mut Session::in_transaction(connection, self);
+        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        statements.write_step(session, call, seen, next).await
     }
 }
 

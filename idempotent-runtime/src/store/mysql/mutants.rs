@@ -94,6 +94,8 @@ impl Bench for Mutant {
             ("replace_and_show", &mut statements.replace_and_show),
             ("expired", &mut statements.expired),
             ("scan", &mut statements.scan),
+            ("load_step", &mut statements.load_step),
+            ("write_step", &mut statements.write_step),
         ] {
             *statement = Statement::new(&cut.of(name, &numbered(statement), &words));
         }

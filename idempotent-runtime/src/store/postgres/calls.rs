@@ -97,7 +97,7 @@ impl Statements {
         Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN))
     }
 
-    async fn is_elsewhere(
+    pub(super) async fn is_elsewhere(
         &self,
         connection: &mut PgConnection,
         doing: &'static str,

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Step, StepName, Version},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap,
+        Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         notifications::Listener,
         pool::ConnectionPool,
@@ -119,6 +119,30 @@ impl Inner {
             return Ok(Swap::Refused(snapshot));
         }
         Err(StoreError::new(StoreErrorKind::Denied, "claiming a record").with_source(right))
+    }
+
+    pub(super) async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let loading = async |connection: &mut Connected| {
+            self.statements.load_step(connection, call, name).await
+        };
+        self.connections.run_again("loading a step", loading).await
+    }
+
+    pub(super) async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let writing = async |connection: &mut Connected| {
+            let statements = &self.statements;
+            statements.write_step(connection, call, seen, next).await
+        };
+        self.connections.run("writing a step", writing).await
     }
 
     /// Notes that somebody waits while version `seen` stands.

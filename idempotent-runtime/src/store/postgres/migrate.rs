@@ -25,7 +25,7 @@ const PATIENCE: &str = "30s";
 ///
 /// A page is not filled to the brim, so that the next version of a row finds room on it and no
 /// index is written.
-fn steps(prefix: &TablePrefix) -> [Step; 1] {
+fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
         "CREATE TABLE {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
@@ -55,10 +55,29 @@ fn steps(prefix: &TablePrefix) -> [Step; 1] {
 CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
     );
-    [Step {
-        text: records,
+    let steps = format!(
+        "CREATE TABLE {prefix}steps (
+    record bytea NOT NULL,
+    version bytea NOT NULL,
+    name bytea NOT NULL,
+    label text NOT NULL,
+    state bigint NOT NULL,
+    attempt_id bytea NOT NULL,
+    on_crash bigint NOT NULL,
+    fingerprint bytea NOT NULL,
+    digests bytea NOT NULL,
+    outcome_kind bigint,
+    outcome_schema bigint,
+    outcome bytea,
+    life bigint NOT NULL,
+    PRIMARY KEY (record, name)
+);
+"
+    );
+    [records, steps].map(|text| Step {
+        text,
         usable_from: 1,
-    }]
+    })
 }
 
 /// The statements that make the tables, for people who run their own migrations.

@@ -12,6 +12,8 @@ mod mutants;
 mod packed;
 mod rows;
 mod statements;
+mod steps;
+mod waiting;
 
 use std::{
     any::Any,
@@ -27,23 +29,20 @@ use sqlx::{
 
 pub use self::builder::PostgresBuilder;
 use self::{
-    calls::Mark,
     connection::{Connected, Postgres},
     inner::Inner,
-    listen::Notifications,
     rows::Protocol,
     statements::Statements,
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Step, StepName, Version},
     store::{
-        Snapshot, Store, StoreError, Swap,
+        Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits, Place},
         spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::look::PollInterval,
     },
 };
 
@@ -216,47 +215,6 @@ impl PostgresStore {
     }
 }
 
-/// How long whoever waits for a locked record looks at it before noting that is tried again; four
-/// times as long after each time, up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(25);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-impl PostgresStore {
-    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it
-    /// cannot be noted. A server that takes no writes, because its disk is full for example, can
-    /// still be looked at.
-    async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
-        if !self.inner.tells() {
-            return None;
-        }
-        let marked = match self.inner.connections.inline_permit() {
-            Some(_permit) => self.inner.mark(id, seen).await,
-            None => {
-                let (inner, id) = (Arc::clone(&self.inner), *id);
-                let marking = async move { inner.mark(&id, seen).await };
-                spawned("waiting for a record", marking).await
-            }
-        };
-        if let Err(error) = &marked {
-            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
-        }
-        marked.ok()
-    }
-
-    /// Waits for what nobody tells.
-    async fn wait_alone(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let waiters = &self.inner.waiters;
-        waiters
-            .wait(self, id, seen, at_most, || PollInterval::POLLING)
-            .await
-    }
-}
-
 /// Whose transactions it takes part in.
 const KIND: &str = "one of Postgres";
 
@@ -290,27 +248,7 @@ impl Store for PostgresStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let inner = &self.inner;
-        let (mut left, mut pause) = (at_most, FIRST_PAUSE);
-        loop {
-            match self.note(id, seen).await {
-                Some(Mark::Stands) => break,
-                Some(Mark::Moved) => return Ok(()),
-                // For a moment, mostly: by whoever notes the same.
-                Some(Mark::Locked) if left > pause => {
-                    self.wait_alone(id, seen, pause).await?;
-                    left -= pause;
-                    pause = pause.saturating_mul(4).min(LONGEST_PAUSE);
-                }
-                Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
-            }
-        }
-        inner.listener.begin(&inner.waiters, || {
-            let place = inner.connections.server().place.clone();
-            Notifications::of(&inner.statements.channel, place, inner.connections.limits())
-        });
-        let interval = || inner.listener.poll_interval();
-        inner.waiters.wait(self, id, seen, left, interval).await
+        self.wait_for(id, seen, at_most).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
@@ -372,5 +310,55 @@ impl Store for PostgresStore {
         statements
             .replace(connection, id, seen, next, known.as_deref())
             .await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
+            let (inner, call, name) = (Arc::clone(&self.inner), *call, *name);
+            let loading = async move { inner.load_step(&call, &name).await };
+            return spawned("loading a step", loading).await;
+        };
+        self.inner.load_step(call, name).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
+            let (inner, call, next) = (Arc::clone(&self.inner), *call, next.clone());
+            let writing = async move { inner.write_step(&call, seen, &next).await };
+            return spawned("writing a step", writing).await;
+        };
+        self.inner.write_step(call, seen, next).await
+    }
+
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let connection = connection_of::<PgConnection>(connection, KIND)?;
+        let unknown;
+        let statements = match self.inner.inside.get() {
+            Some(inside) => inside,
+            None => {
+                unknown = self.inner.statements.inside(None);
+                &unknown
+            }
+        };
+        statements.write_step_in(connection, call, seen, next).await
     }
 }

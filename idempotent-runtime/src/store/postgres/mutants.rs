@@ -93,6 +93,8 @@ impl Bench for Mutant {
             ("complete", &mut statements.complete),
             ("purge", &mut statements.purge),
             ("scan", &mut statements.scan),
+            ("load_step", &mut statements.load_step),
+            ("write_step", &mut statements.write_step),
         ] {
             let drawn = statement.name.to_string();
             let words = [

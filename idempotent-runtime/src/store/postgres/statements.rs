@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use super::rows::Protocol;
+use super::{
+    rows::Protocol,
+    steps::{load_step, write_step},
+};
 use crate::{
     policy::OnCrash,
     record::State,
@@ -36,7 +39,7 @@ pub(super) mod place {
 const ANYWHERE: &str = "WHERE true";
 
 /// Stands for a statement's name in its text.
-const NAME: &str = "<name>";
+pub(super) const NAME: &str = "<name>";
 
 /// A statement, whose name is the last column of whatever it answers.
 ///
@@ -51,7 +54,7 @@ pub(super) struct Statement {
 
 impl Statement {
     /// Draws the name of a statement from its text, and puts it in.
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let name = hasher.finish().cast_signed() & i64::MAX;
@@ -79,6 +82,8 @@ pub(super) struct Statements {
     pub(super) mark: Statement,
     pub(super) purge: Statement,
     pub(super) scan: Statement,
+    pub(super) load_step: Statement,
+    pub(super) write_step: Statement,
     pub(super) channel: Arc<str>,
     /// Inside a transaction of the application's: gives a row in the store's database.
     pub(super) here: Option<Arc<str>>,
@@ -192,7 +197,8 @@ impl Statements {
                    AND (state IN ({done}, {released})
                         OR state = {running} AND on_crash = {rerun} AND lease_end <= (SELECT now FROM clock))
                  ORDER BY purge_from LIMIT $1::bigint
-                 FOR UPDATE SKIP LOCKED)
+                 FOR UPDATE SKIP LOCKED),
+             steps AS (DELETE FROM {prefix}steps AS step USING gone WHERE step.record = gone.id)
              DELETE FROM {table} AS record USING gone WHERE record.id = gone.id
              RETURNING record.id,
                  CASE WHEN waited AND $3::text IS NOT NULL THEN pg_notify($3::text, encode(record.id, 'hex'))::text END, {NAME}"
@@ -210,6 +216,8 @@ impl Statements {
             mark: Statement::new(&mark),
             purge: Statement::new(&purge),
             scan: Statement::new(&scan),
+            load_step: load_step(prefix),
+            write_step: write_step(prefix),
             channel: format!("{prefix}moved").into(),
             here: None,
         }

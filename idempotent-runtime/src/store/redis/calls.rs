@@ -92,6 +92,16 @@ impl Inner {
             .map(drop)
     }
 
+    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A server that takes no writes, because
+    /// its memory is full for example, can still be looked at.
+    pub(super) async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
+        let marked = self.mark(id, seen, "waiting for a record").await;
+        if let Err(error) = &marked {
+            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+        }
+        marked.is_ok()
+    }
+
     /// Deletes the record if it has been expired for `keep`, and tells whether it was.
     pub(super) async fn forget(
         &self,
@@ -114,7 +124,7 @@ impl Inner {
         Ok(record.map(|record| (id, record)))
     }
 
-    async fn run(
+    pub(super) async fn run(
         &self,
         script: &Text,
         id: &RecordId,

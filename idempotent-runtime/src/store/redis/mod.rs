@@ -18,6 +18,7 @@ mod outcomes;
 mod prefix;
 mod rows;
 mod scripts;
+mod steps;
 mod walk;
 
 use std::{
@@ -42,9 +43,9 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, TokenRule, Version},
+    record::{Draft, Record, State, Step, StepName, TokenRule, Version},
     store::{
-        Snapshot, Store, StoreError, StoreErrorKind, Swap,
+        Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         notifications::Listener,
         version_cache::VersionCache,
@@ -194,16 +195,6 @@ impl RedisStore {
 }
 
 impl Inner {
-    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A server that takes no writes, because
-    /// its memory is full for example, can still be looked at.
-    async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
-        let marked = self.mark(id, seen, "waiting for a record").await;
-        if let Err(error) = &marked {
-            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
-        }
-        marked.is_ok()
-    }
-
     fn purged_to(&self) -> MutexGuard<'_, Option<Place>> {
         let place = self.purged_to.lock();
         place.unwrap_or_else(PoisonError::into_inner)
@@ -351,8 +342,6 @@ impl Store for RedisStore {
         Ok(listed)
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code keeps the other from being read. None over a
-    /// connection of the application's.
     fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
         if on_crash == OnCrash::Rerun || self.inner.at_most_once {
             return Ok(());
@@ -361,6 +350,8 @@ impl Store for RedisStore {
         Err(error.with_source(Forgetful))
     }
 
+    /// A connection of its own, on the thread that beats: blocked user code keeps the other from
+    /// being read. None over a connection of the application's.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         let Some(link) = inner.link.another() else {
@@ -379,5 +370,27 @@ impl Store for RedisStore {
                 at_most_once: inner.at_most_once,
             }),
         })))
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        self.inner.load_step(call, name).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        self.accepts(next.on_crash)?;
+        self.inner.write_step(call, seen, next).await
     }
 }

@@ -88,6 +88,8 @@ impl Bench for Mutant {
             ("load", &mut scripts.load),
             ("swap", &mut scripts.swap),
             ("purge", &mut scripts.purge),
+            ("load_step", &mut scripts.load_step),
+            ("write_step", &mut scripts.write_step),
         ] {
             let (words, body) = script
                 .code

@@ -14,6 +14,8 @@ pub(super) struct Scripts {
     pub(super) purge: Text,
     pub(super) put: Text,
     pub(super) forget: Text,
+    pub(super) load_step: Text,
+    pub(super) write_step: Text,
 }
 
 /// A script's text and its digest.
@@ -33,6 +35,8 @@ impl Scripts {
             purge: Text::new(include_str!("scripts/purge.lua"), Repeats::Safely),
             put: Text::new(include_str!("scripts/put.lua"), Repeats::Never),
             forget: Text::new(include_str!("scripts/forget.lua"), Repeats::Never),
+            load_step: Text::new(include_str!("scripts/load_step.lua"), Repeats::Safely),
+            write_step: Text::new(include_str!("scripts/write_step.lua"), Repeats::Never),
         }
     }
 }
@@ -40,18 +44,21 @@ impl Scripts {
 impl Text {
     fn new(body: &str, repeats: Repeats) -> Self {
         let words = format!(
-            "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'
+            "local RUNNING, DONE, RELEASED, UNCERTAIN, RERUN = '{}', '{}', '{}', '{}', '{}'
 local function record()
     return redis.call('HMGET', KEYS[1], '{}')
 end
-local VERSION = {}
+local VERSION, STATE, ATTEMPT_ID = {}, {}, {}
 ",
             State::Running.code(),
             State::Done.code(),
             State::Released.code(),
+            State::Uncertain.code(),
             OnCrash::Rerun.code(),
             COLUMNS[1..].join("', '"),
             place("version"),
+            place("state"),
+            place("attempt_id"),
         );
         let code = [&words, include_str!("scripts/common.lua"), body].concat();
         let digest = Script::new(&code).get_hash().to_owned();

@@ -67,6 +67,7 @@ pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, R
         row,
         first,
         next: 0,
+        columns: &COLUMNS,
     };
     let Some(id) = cells.next().bytes()? else {
         return Ok(None);
@@ -102,17 +103,7 @@ pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, R
         created: cells.next().time()?,
         finished: cells.next().optional_time()?,
         expires: cells.next().time()?,
-        outcome: {
-            let (kind, schema, bytes) = (cells.next(), cells.next(), cells.next());
-            match kind.number()? {
-                None => None,
-                Some(_) => Some(RawOutcome {
-                    kind: kind.coded(OutcomeKind::from_code)?,
-                    schema: schema.fits(u32::try_from)?,
-                    bytes: bytes.some_bytes()?.into(),
-                }),
-            }
-        },
+        outcome: cells.outcome()?,
     };
     Ok(Some((id, record)))
 }
@@ -133,21 +124,47 @@ pub(crate) fn stamp(row: &impl Row, first: usize, version: Version) -> Result<St
     })
 }
 
-struct Cells<'r, R> {
+/// The columns of a row, one after the other.
+pub(super) struct Cells<'r, R> {
     row: &'r R,
     first: usize,
     next: usize,
+    columns: &'static [&'static str],
 }
 
 impl<'r, R: Row> Cells<'r, R> {
-    fn next(&mut self) -> Cell<'r, R> {
+    /// Those of a row that has no others before them.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(super) fn of(row: &'r R, columns: &'static [&'static str]) -> Self {
+        Self {
+            row,
+            first: 0,
+            next: 0,
+            columns,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Cell<'r, R> {
         let cell = Cell {
             row: self.row,
             place: self.first + self.next,
-            column: COLUMNS[self.next],
+            column: self.columns[self.next],
         };
         self.next += 1;
         cell
+    }
+
+    /// The next three, which are an outcome.
+    pub(super) fn outcome(&mut self) -> Result<Option<RawOutcome>, Damaged> {
+        let (kind, schema, bytes) = (self.next(), self.next(), self.next());
+        if kind.number()?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(RawOutcome {
+            kind: kind.coded(OutcomeKind::from_code)?,
+            schema: schema.fits(u32::try_from)?,
+            bytes: bytes.some_bytes()?.into(),
+        }))
     }
 }
 
@@ -168,7 +185,7 @@ impl<R: Row> Cell<'_, R> {
         Ok(self.number()?.map(Time::from_micros))
     }
 
-    fn coded<T>(&self, from_code: impl Fn(u8) -> Option<T>) -> Result<T, Damaged> {
+    pub(super) fn coded<T>(&self, from_code: impl Fn(u8) -> Option<T>) -> Result<T, Damaged> {
         let number = self.some_number()?;
         let meaning = u8::try_from(number).ok().and_then(from_code);
         meaning.ok_or_else(|| self.damaged(Flaw::Number(number)))
@@ -183,11 +200,11 @@ impl<R: Row> Cell<'_, R> {
         exactly(self.column, &self.some_bytes()?)
     }
 
-    fn some_bytes(&self) -> Result<Vec<u8>, Damaged> {
+    pub(super) fn some_bytes(&self) -> Result<Vec<u8>, Damaged> {
         self.bytes()?.ok_or_else(|| self.damaged(Flaw::Null))
     }
 
-    fn text(&self) -> Result<String, Damaged> {
+    pub(super) fn text(&self) -> Result<String, Damaged> {
         self.optional_text()?
             .ok_or_else(|| self.damaged(Flaw::Null))
     }
@@ -214,7 +231,7 @@ impl<R: Row> Cell<'_, R> {
             .map_err(|cause| self.damaged(cause))
     }
 
-    fn damaged(&self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Damaged {
+    pub(super) fn damaged(&self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Damaged {
         Damaged {
             column: self.column,
             source: source.into(),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::store::version_cache::CachedVersion;
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, TokenRule, Version, micros},
+    record::{Draft, Moment, RawOutcome, TokenRule, Version, micros},
 };
 
 /// The parameters of a statement that reads the outcome of a known record again: id, version, when it expires.
@@ -46,7 +46,7 @@ pub(crate) fn written<'a>(
     draft: &'a Draft,
 ) -> [Value<'a>; 20] {
     let subject = draft.subject.as_deref();
-    let [kind, schema, outcome] = outcome(draft);
+    let [kind, schema, outcome] = outcome_of(draft.outcome.as_ref());
     [
         bytes(id.as_bytes()),
         owned(draft.version.to_bytes()),
@@ -79,7 +79,7 @@ pub(crate) fn written<'a>(
 /// of the outcome.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -> [Value<'a>; 7] {
-    let [kind, schema, outcome] = outcome(draft);
+    let [kind, schema, outcome] = outcome_of(draft.outcome.as_ref());
     [
         bytes(id.as_bytes()),
         owned(draft.version.to_bytes()),
@@ -91,8 +91,8 @@ pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -
     ]
 }
 
-fn outcome(draft: &Draft) -> [Value<'_>; 3] {
-    let outcome = draft.outcome.as_ref();
+/// The parameters of an outcome: kind, schema and bytes.
+pub(super) fn outcome_of(outcome: Option<&RawOutcome>) -> [Value<'_>; 3] {
     [
         Value::Number(outcome.map(|outcome| outcome.kind.code().into())),
         Value::Number(outcome.map(|outcome| outcome.schema.into())),
@@ -105,7 +105,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> Value<'_> {
     Value::Bytes(Some(Cow::Borrowed(bytes)))
 }
 
-fn owned<'a>(bytes: [u8; 16]) -> Value<'a> {
+pub(super) fn owned<'a>(bytes: [u8; 16]) -> Value<'a> {
     Value::Bytes(Some(Cow::Owned(bytes.to_vec())))
 }
 

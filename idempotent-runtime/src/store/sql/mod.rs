@@ -15,6 +15,8 @@ mod listed;
 pub(crate) mod prefix;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod server;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod steps;
 #[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 pub(crate) mod upgrade;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -48,6 +50,7 @@ pub(crate) use self::{
     failure::no_row,
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
+    steps::{STEP_COLUMNS, step, step_is_dropped, step_refused, step_sought, step_written},
 };
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.

@@ -77,7 +77,10 @@ impl Statements {
         Err(StoreError::new(StoreErrorKind::Denied, CLAIMING).with_source(DROPPED))
     }
 
-    async fn is_elsewhere(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    pub(super) async fn is_elsewhere(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<bool, StoreError> {
         match &self.here {
             Some(here) => Ok(all(connection, query(here), CLAIMING).await?.is_empty()),
             None => Ok(false),
@@ -247,7 +250,7 @@ async fn each(
     }
 }
 
-fn query(text: &Arc<str>) -> Query<'static, Sqlite, SqliteArguments> {
+pub(super) fn query(text: &Arc<str>) -> Query<'static, Sqlite, SqliteArguments> {
     sqlx::query(AssertSqlSafe(Arc::clone(text)))
 }
 
@@ -264,7 +267,7 @@ fn written(
 
 /// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop
 /// at its row and swallow what goes wrong when the write is committed, which is after it.
-async fn all(
+pub(super) async fn all(
     connection: &mut SqliteConnection,
     query: Query<'static, Sqlite, SqliteArguments>,
     doing: &'static str,

@@ -25,9 +25,9 @@ use tokio::{
 };
 
 use super::{
-    Inner,
     connections::{Lent, PATIENCE},
     failure,
+    inner::Inner,
     statements::MOST_TOGETHER,
 };
 use crate::{

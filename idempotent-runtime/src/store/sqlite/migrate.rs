@@ -17,7 +17,7 @@ use crate::store::{
 ///
 /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them
 /// in the tree that is searched.
-fn steps(prefix: &TablePrefix) -> [Step; 1] {
+fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
         "CREATE TABLE {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
@@ -46,10 +46,33 @@ fn steps(prefix: &TablePrefix) -> [Step; 1] {
 CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
     );
-    [Step {
-        text: records,
+    // A step goes with its record, whoever deletes that.
+    let steps = format!(
+        "CREATE TABLE {prefix}steps (
+    record BLOB NOT NULL,
+    version BLOB NOT NULL,
+    name BLOB NOT NULL,
+    label TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    attempt_id BLOB NOT NULL,
+    on_crash INTEGER NOT NULL,
+    fingerprint BLOB NOT NULL,
+    digests BLOB NOT NULL,
+    outcome_kind INTEGER,
+    outcome_schema INTEGER,
+    outcome BLOB,
+    life INTEGER NOT NULL,
+    PRIMARY KEY (record, name)
+) STRICT;
+CREATE TRIGGER {prefix}records_steps AFTER DELETE ON {prefix}records BEGIN
+    DELETE FROM {prefix}steps WHERE record = OLD.id;
+END;
+"
+    );
+    [records, steps].map(|text| Step {
+        text,
         usable_from: 1,
-    }]
+    })
 }
 
 /// The statements that make the tables, for people who run their own migrations.

@@ -5,11 +5,13 @@ mod calls;
 pub(crate) mod connections;
 pub(crate) mod failure;
 mod group_commit;
+mod inner;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
 mod rows;
 mod statements;
+mod steps;
 
 use std::{
     any::Any,
@@ -23,18 +25,14 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::{Connections, has_transaction};
-use self::{calls::finishes, connections::PATIENCE, group_commit::Queue, statements::Statements};
+use self::{group_commit::Queue, inner::Inner, statements::Statements};
 use crate::{
-    clock::{SystemTimer, Timer},
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Step, StepName, Version},
     run::race,
     store::{
-        Snapshot, Store, StoreError, StoreErrorKind, Swap,
-        spawned::spawned,
-        sql::{TablePrefix, version as schema},
-        transaction::connection_of,
-        waiters::{Waiters, look::PollInterval},
+        Snapshot, StepWrite, Store, StoreError, Swap, spawned::spawned, sql::TablePrefix,
+        transaction::connection_of, waiters::look::PollInterval,
     },
 };
 
@@ -72,18 +70,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    connections: Connections,
-    statements: Arc<Statements>,
-    prefix: TablePrefix,
-    waiters: Arc<Waiters>,
-    /// The statements for a transaction of the application's, once the id of the store is known.
-    inside: OnceLock<Statements>,
-    /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
-    queue: Option<Queue>,
 }
 
 impl SqliteStore {
@@ -207,123 +193,6 @@ impl SqliteStore {
     }
 }
 
-impl Inner {
-    /// Takes note of the id of the store, once its tables are there.
-    async fn learn(
-        &self,
-        connection: &mut SqliteConnection,
-        found: Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        found?;
-        if self.inside.get().is_none() {
-            let id = migrate::find_id(connection, &self.prefix).await?;
-            let here = schema::here(&self.prefix, &id);
-            self.inside.get_or_init(|| self.statements.inside(&here));
-        }
-        Ok(())
-    }
-
-    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment: that says nothing of the way there.
-    async fn wait_for_a_look(&self) -> Result<(), StoreError> {
-        let began = SystemTimer.now();
-        loop {
-            let seen = self.load(&RecordId::from_bytes([0; 32])).await;
-            let waited = SystemTimer.now().saturating_sub(began);
-            match seen {
-                Err(error) if error.kind() == StoreErrorKind::Busy && waited < PATIENCE => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                seen => return seen.map(drop),
-            }
-        }
-    }
-
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let mut connection = self.connections.acquire("loading a record").await?;
-        let answer = self.statements.load(&mut connection, id).await;
-        connection.release(answer)
-    }
-
-    async fn swap(
-        self: &Arc<Self>,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        if seen.is_none() && next.subject.is_none() {
-            // Nothing can begin without a subject.
-            return self.load(id).await.map(Swap::Refused);
-        }
-        let answer = match &self.queue {
-            Some(queue) if can_be_grouped(seen, next) && self.connections.is_in_use() => {
-                self.swap_among_others(queue, id, seen, next).await
-            }
-            _ => self.swap_alone(id, seen, next).await,
-        };
-        if matches!(answer, Ok(Swap::Applied(_))) {
-            self.waiters.wake(id);
-        }
-        answer
-    }
-
-    async fn swap_among_others(
-        self: &Arc<Self>,
-        queue: &Queue,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        match self.swap_together(queue, id, seen, next).await {
-            // What was in the way is gone already, or it was only the bound on `purge_from`.
-            Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
-            Some(answer) => return answer,
-            None => {}
-        }
-        self.swap_alone(id, seen, next).await
-    }
-
-    async fn swap_alone(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let mut connection = self.connections.acquire("writing a record").await?;
-        let answer = self.statements.swap(&mut connection, id, seen, next).await;
-        connection.release(answer)
-    }
-
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        const DOING: &str = "purging expired records";
-        let mut connection = self.connections.acquire(DOING).await?;
-        let answer = self.statements.purge(&mut connection, limit, keep).await;
-        let gone = connection.release(answer)?;
-        for id in &gone {
-            self.waiters.wake(id);
-        }
-        Ok(gone.len() as u64)
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let mut connection = self.connections.acquire("listing records").await?;
-        let answer = self.statements.scan(&mut connection, after, limit).await;
-        connection.release(answer)
-    }
-}
-
-/// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
-fn can_be_grouped(seen: Option<Version>, next: &Draft) -> bool {
-    seen.is_none() || finishes(next)
-}
-
-fn stands(snapshot: &Snapshot) -> Option<Version> {
-    snapshot.record.as_ref().map(|record| record.version)
-}
-
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
@@ -388,6 +257,43 @@ impl Store for SqliteStore {
         let connection = connection_of::<SqliteConnection>(connection, KIND)?;
         let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
         statements.swap(connection, id, seen, next).await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let (inner, call, name) = (Arc::clone(&self.inner), *call, *name);
+        let loading = async move { inner.load_step(&call, &name).await };
+        spawned("loading a step", loading).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let (inner, call, next) = (Arc::clone(&self.inner), *call, next.clone());
+        let writing = async move { inner.write_step(&call, seen, &next).await };
+        spawned("writing a step", writing).await
+    }
+
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
+        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        statements.write_step_in(connection, call, seen, next).await
     }
 }
 

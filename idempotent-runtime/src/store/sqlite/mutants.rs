@@ -72,6 +72,8 @@ impl Bench for Mutant {
             ("finish", &mut statements.finish),
             ("purge", &mut statements.purge),
             ("scan", &mut statements.scan),
+            ("load_step", &mut statements.load_step),
+            ("write_step", &mut statements.write_step),
         ] {
             *statement = cut.of(name, statement, &words).into();
         }

@@ -19,9 +19,9 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Time, Version},
+    record::{Draft, Record, State, Step, StepName, Time, Version},
     store::{
-        Snapshot, Store, StoreError, Swap,
+        Snapshot, StepWrite, Store, StoreError, Swap,
         moment::{Clocks, Moment},
     },
 };
@@ -327,6 +327,38 @@ impl Store for TieredStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         self.primary.swap_in(connection, id, seen, next).await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        self.primary.keeps_steps()
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        self.primary.load_step(call, name).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        self.primary.write_step(call, seen, next).await
+    }
+
+    async fn write_step_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let primary = &self.primary;
+        primary.write_step_in(connection, call, seen, next).await
     }
 }
 

@@ -37,6 +37,7 @@ mod owners;
 mod purges;
 pub(crate) mod sample;
 mod scans;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -57,7 +58,7 @@ pub trait Subject: Send + Sync {
 
     /// Moves the store's clock on, as far as the records can tell: by a manual clock, or by ageing
     /// what stands there, that is by taking `by` away from `lease_end`, `created`, `finished` and
-    /// `expires` of every record.
+    /// `expires` of every record, and from what tells the life of a step.
     async fn advance(&self, by: Duration);
 }
 
@@ -225,6 +226,16 @@ macro_rules! conformance_tests {
             scans {
                 scan_lists_in_the_order_of_ids
                 scan_goes_in_pages
+            }
+            steps {
+                a_step_comes_back_whole
+                the_first_write_of_a_step_wins
+                a_step_of_a_stale_owner_is_refused
+                a_takeover_goes_on_with_the_steps
+                a_step_ends_with_its_life
+                of_many_writes_of_a_step_one_wins
+                many_steps_at_once_do_not_mix
+                a_step_beside_a_takeover_is_before_it_or_refused
             }
             fields {
                 every_field_comes_back

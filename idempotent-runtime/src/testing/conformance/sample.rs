@@ -40,7 +40,7 @@ pub(super) fn subject(key: impl Into<Vec<u8>>) -> Arc<Subject> {
     })
 }
 
-fn digests() -> ArgumentDigests {
+pub(super) fn digests() -> ArgumentDigests {
     let mut arguments = Arguments::new();
     arguments.argument("amount", &1);
     let fingerprint = arguments.finish(None).expect("they are encoded");

@@ -2,6 +2,7 @@
 //! found by the case that is named for it.
 
 mod simple;
+mod simple_steps;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +12,10 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use self::simple::{Cells, Simple};
+use self::{
+    simple::{Cells, Simple},
+    simple_steps::Steps,
+};
 use super::{Case, Subject, cases};
 use crate::{store::Store, testing::ManualClock};
 
@@ -70,12 +74,21 @@ enum Defect {
     HeartbeatsElsewhere,
     ScanUnordered,
     ScanRepeats,
+    StepLabelForgotten,
+    StepLastWriteWins,
+    StepWithoutFence,
+    StepsOfTheAttempt,
+    StepsOfEveryLife,
+    StepCheckThenAct,
+    StepNamesComparedInPart,
+    StepFenceReadEarly,
 }
 
 /// Clients of one simple store. With [`Defect::ClockOfTheClient`] their clocks differ.
 struct Clients {
     defect: Defect,
     cells: Arc<Mutex<Cells>>,
+    steps: Arc<Mutex<Steps>>,
     changes: watch::Sender<u64>,
     held: Arc<tokio::sync::Mutex<()>>,
     clock: ManualClock,
@@ -87,6 +100,7 @@ impl Clients {
         Self {
             defect,
             cells: Arc::default(),
+            steps: Arc::default(),
             changes: watch::Sender::new(0),
             held: Arc::default(),
             clock: ManualClock::new(),
@@ -104,6 +118,7 @@ impl Subject for Clients {
         Arc::new(Simple {
             defect: self.defect,
             cells: Arc::clone(&self.cells),
+            steps: Arc::clone(&self.steps),
             changes: self.changes.clone(),
             held: Arc::clone(&self.held),
             clock: self.clock.clone(),
@@ -233,4 +248,12 @@ defects! {
     an_empty_outcome_that_is_forgotten_is_found: EmptyOutcomeForgotten => any_outcome_comes_back;
     an_outcome_of_what_is_done_only_is_found: OutcomeOnlyOfTheDone => a_stream_comes_back_in_every_state;
     a_page_that_repeats_is_found: ScanRepeats => scan_goes_in_pages;
+    a_label_that_is_forgotten_is_found: StepLabelForgotten => a_step_comes_back_whole;
+    a_last_write_that_wins_is_found: StepLastWriteWins => the_first_write_of_a_step_wins;
+    a_step_without_a_fence_is_found: StepWithoutFence => a_step_of_a_stale_owner_is_refused;
+    steps_of_an_attempt_are_found: StepsOfTheAttempt => a_takeover_goes_on_with_the_steps;
+    steps_of_every_life_are_found: StepsOfEveryLife => a_step_ends_with_its_life;
+    two_writes_of_a_step_at_once_are_found: StepCheckThenAct => of_many_writes_of_a_step_one_wins;
+    a_name_cut_short_is_found: StepNamesComparedInPart => many_steps_at_once_do_not_mix;
+    a_fence_that_is_read_early_is_found: StepFenceReadEarly => a_step_beside_a_takeover_is_before_it_or_refused;
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::record::{Moment, TokenRule};
+use crate::testing::Gate;
 use crate::{
     lease::{first, sample},
     record::AttemptId,

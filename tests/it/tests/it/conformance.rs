@@ -130,7 +130,8 @@ impl Subject for Pool {
 async fn age(connection: &mut SqliteConnection, by: Duration) {
     sqlx::query(
         "UPDATE idempotent_records SET lease_end = lease_end - ?1, created = created - ?1,
-                finished = finished - ?1, expires = expires - ?1, purge_from = purge_from - ?1",
+                finished = finished - ?1, expires = expires - ?1, purge_from = purge_from - ?1;
+         UPDATE idempotent_steps SET life = life - ?1",
     )
     .bind(i64::try_from(by.as_micros()).expect("a short time"))
     .execute(connection)

@@ -52,6 +52,14 @@ for place = first, #ARGV do
 end
 redis.call('HSET', KEYS[1], unpack(set))
 
+if begins ~= '' and seen ~= '' and redis.call('HDEL', KEYS[1], 'steps') == 1 then
+    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+        if string.sub(field, 1, 5) == 'step:' then
+            redis.call('HDEL', KEYS[1], field)
+        end
+    end
+end
+
 if seen ~= '' then
     if state == RUNNING then
         redis.call('HDEL', KEYS[1], 'finished')

@@ -9,14 +9,16 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::{Clients, Defect};
+use super::{Clients, Defect, simple_steps::Steps};
 use crate::{
     clock::Clock,
     fingerprint::{ArgumentDigests, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, FencingToken, Moment, Record, State, Time, TokenRule, Version},
-    store::{Snapshot, Stamp, Store, StoreError, Swap},
+    record::{
+        Draft, FencingToken, Moment, Record, State, Step, StepName, Time, TokenRule, Version,
+    },
+    store::{Snapshot, Stamp, StepWrite, Store, StoreError, Swap},
     testing::{ManualClock, conformance::Subject as _},
 };
 
@@ -27,6 +29,7 @@ pub(super) type Cells = BTreeMap<[u8; 32], Arc<Record>>;
 pub(super) struct Simple {
     pub(super) defect: Defect,
     pub(super) cells: Arc<Mutex<Cells>>,
+    pub(super) steps: Arc<Mutex<Steps>>,
     pub(super) changes: watch::Sender<u64>,
     pub(super) held: Arc<tokio::sync::Mutex<()>>,
     pub(super) clock: ManualClock,
@@ -35,15 +38,15 @@ pub(super) struct Simple {
 }
 
 impl Simple {
-    fn cells(&self) -> MutexGuard<'_, Cells> {
+    pub(super) fn cells(&self) -> MutexGuard<'_, Cells> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         self.clock.now().plus(self.skew)
     }
 
-    fn place(&self, id: &RecordId) -> [u8; 32] {
+    pub(super) fn place(&self, id: &RecordId) -> [u8; 32] {
         let mut place = *id.as_bytes();
         if self.defect == Defect::IdsComparedInPart {
             place[16..].fill(0);
@@ -344,6 +347,27 @@ impl Store for Simple {
         }
         all.truncate(limit as usize);
         Ok(all)
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        Ok(self.find_step(call, name))
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        Ok(self.put_step(call, seen, next).await)
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {

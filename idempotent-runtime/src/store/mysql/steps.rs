@@ -1,0 +1,108 @@
+//! The statements of steps, and what runs them. Parameters are numbered as
+//! [`sql::step_written`](crate::store::sql::step_written) orders them.
+
+use std::sync::Arc;
+
+use super::{
+    connection::Session,
+    rows::run,
+    statements::{Statement, Statements},
+};
+use crate::{
+    identity::RecordId,
+    record::{State, Step, StepName, Version},
+    store::{
+        StepWrite, StoreError,
+        sql::{self, STEP_COLUMNS, TablePrefix},
+    },
+};
+
+/// Keeps every other write of the record out until the transaction ends. It waits for one that is
+/// under way, and then sees what that wrote.
+pub(super) const LOCK: &str = "LOCK IN SHARE MODE";
+
+pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
+    let columns = STEP_COLUMNS
+        .map(|column| format!("step.{column}"))
+        .join(", ");
+    Statement::new(&format!(
+        "SELECT {columns} FROM {prefix}steps AS step
+         JOIN {prefix}records AS record ON record.id = step.record AND record.created = step.life
+         WHERE step.record = ?1 AND step.name = ?2"
+    ))
+}
+
+/// One statement locks the record and writes the step. A row of an earlier life is written over.
+///
+/// The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: 1 where the
+/// row is new, 2 where it was written over, 3 where it stays, and 0 where the record takes no step.
+/// Assignments happen from left to right and see each other, so what decides comes first.
+pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
+    let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
+    let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));
+    let kept = STEP_COLUMNS.iter().filter(|it| **it != "version");
+    let set: Vec<_> = kept
+        .map(|it| format!("{it} = IF({table}.version = ?2, VALUES({it}), {table}.{it})"))
+        .collect();
+    let set = set.join(", ");
+    Statement::new(&format!(
+        "INSERT INTO {table} (record, {columns}, life)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                held.created + 0 * LAST_INSERT_ID(1 + 0 * held.state)
+         FROM {prefix}records AS held
+         WHERE held.id = ?1 AND held.attempt_id = ?6 AND held.state IN ({running}, {uncertain}) {lock}
+         ON DUPLICATE KEY UPDATE
+             version = IF(LAST_INSERT_ID(IF({table}.life <> VALUES(life)
+                 OR COALESCE({table}.version = ?13, FALSE), 2, 3)) = 2, ?2, {table}.version),
+             {set}, life = IF({table}.version = ?2, VALUES(life), {table}.life)"
+    ))
+}
+
+impl Statements {
+    pub(super) async fn load_step(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading a step";
+        let values = sql::step_sought(call, name);
+        let answer = run(session, &self.load_step, &values, DOING).await?;
+        sql::step(answer.rows.first(), DOING)
+    }
+
+    /// Inside a transaction of the application's, what it writes first locks no record.
+    pub(super) async fn write_step(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        const DOING: &str = "writing a step";
+        let statement = match seen {
+            None if !session.is_alone() => &self.begin_step,
+            _ => &self.write_step,
+        };
+        for _ in 0..sql::ROUNDS {
+            let values = sql::step_written(call, seen, next);
+            let answer = run(session, statement, &values, DOING).await?;
+            if matches!(answer.server_time, 1 | 2) {
+                return Ok(StepWrite::Written);
+            }
+            let snapshot = self.load_current(session, call).await?;
+            let step = self.load_step(session, call, &next.name).await?;
+            // Beside a trigger of the application's the server forgets what it was to tell.
+            if step
+                .as_ref()
+                .is_some_and(|step| step.version == next.version)
+            {
+                return Ok(StepWrite::Written);
+            }
+            if let Some(refused) = sql::step_refused(next, snapshot, step) {
+                return Ok(refused);
+            }
+        }
+        Err(sql::step_is_dropped(DOING))
+    }
+}

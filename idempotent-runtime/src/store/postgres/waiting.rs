@@ -1,0 +1,81 @@
+//! Waits for a record to move: it is told where that can be, and looks where it cannot.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{PostgresStore, calls::Mark, listen::Notifications};
+use crate::{
+    identity::RecordId,
+    record::Version,
+    store::{StoreError, spawned::spawned, waiters::look::PollInterval},
+};
+
+/// How long whoever waits for a locked record looks at it before noting that is tried again; four
+/// times as long after each time, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl PostgresStore {
+    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it
+    /// cannot be noted. A server that takes no writes, because its disk is full for example, can
+    /// still be looked at.
+    async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
+        if !self.inner.tells() {
+            return None;
+        }
+        let marked = match self.inner.connections.inline_permit() {
+            Some(_permit) => self.inner.mark(id, seen).await,
+            None => {
+                let (inner, id) = (Arc::clone(&self.inner), *id);
+                let marking = async move { inner.mark(&id, seen).await };
+                spawned("waiting for a record", marking).await
+            }
+        };
+        if let Err(error) = &marked {
+            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+        }
+        marked.ok()
+    }
+
+    /// Waits for what nobody tells.
+    async fn wait_alone(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let waiters = &self.inner.waiters;
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
+    }
+
+    /// Waits until the record is no longer at version `seen`, or for so long.
+    pub(super) async fn wait_for(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let inner = &self.inner;
+        let (mut left, mut pause) = (at_most, FIRST_PAUSE);
+        loop {
+            match self.note(id, seen).await {
+                Some(Mark::Stands) => break,
+                Some(Mark::Moved) => return Ok(()),
+                // For a moment, mostly: by whoever notes the same.
+                Some(Mark::Locked) if left > pause => {
+                    self.wait_alone(id, seen, pause).await?;
+                    left -= pause;
+                    pause = pause.saturating_mul(4).min(LONGEST_PAUSE);
+                }
+                Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
+            }
+        }
+        inner.listener.begin(&inner.waiters, || {
+            let place = inner.connections.server().place.clone();
+            Notifications::of(&inner.statements.channel, place, inner.connections.limits())
+        });
+        let interval = || inner.listener.poll_interval();
+        inner.waiters.wait(self, id, seen, left, interval).await
+    }
+}

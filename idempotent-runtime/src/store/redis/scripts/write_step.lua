@@ -1,0 +1,17 @@
+-- Puts a step where its record takes steps of this attempt and none stands but version `seen`, with which a step begins.
+-- Gives 1 where it stands, 2 and what stands, or 0 and the record.
+--
+-- ARGV: field · version that was seen, or empty · attempt id · step
+local field, seen, attempt_id, step = unpack(ARGV)
+local stands = record()
+local state = stands[STATE]
+if not stands[VERSION] or stands[ATTEMPT_ID] ~= attempt_id or (state ~= RUNNING and state ~= UNCERTAIN) then
+    return { 0, clock(), unpack(stands) }
+end
+local other = redis.call('HGET', KEYS[1], field)
+if other and string.sub(other, 1, 16) ~= seen then
+    return { 2, other }
+end
+-- By the mark, a record that begins again finds that it has steps to forget.
+redis.call('HSET', KEYS[1], field, step, 'steps', '1')
+return { 1 }

@@ -1,0 +1,136 @@
+//! Steps in the hash of their record: one field each, packed, so that one script sees both.
+
+use std::{borrow::Cow, sync::Arc};
+
+use redis::Value;
+
+use super::{
+    Inner,
+    rows::{Cells, place},
+};
+use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    framing::{Hex, read_framed, write_framed},
+    identity::RecordId,
+    policy::OnCrash,
+    record::{AttemptId, OutcomeKind, RawOutcome, Step, StepName, StepState, Version},
+    store::{StepWrite, StoreError, StoreErrorKind, sql},
+};
+
+impl Inner {
+    pub(super) async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading a step";
+        let arguments = [field(name)];
+        let script = &self.scripts.load_step;
+        let answer = self.run(script, call, &arguments, DOING).await?;
+        let Value::Array(cells) = answer else {
+            return Err(corrupt(DOING));
+        };
+        match cells.first() {
+            Some(Value::BulkString(packed)) => Ok(Some(unpacked(packed, *name, DOING)?)),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        const DOING: &str = "writing a step";
+        let arguments = [
+            field(&next.name),
+            seen.map_or_else(Vec::new, |seen| seen.to_bytes().to_vec())
+                .into(),
+            next.attempt_id.to_bytes().to_vec().into(),
+            packed(next).into(),
+        ];
+        let script = &self.scripts.write_step;
+        let answer = self.run(script, call, &arguments, DOING).await?;
+        match &answer {
+            Value::Array(cells) => match &cells[..] {
+                [Value::Int(1), ..] => return Ok(StepWrite::Written),
+                [Value::Int(2), Value::BulkString(packed), ..] => {
+                    return unpacked(packed, next.name, DOING).map(StepWrite::Stands);
+                }
+                _ => {}
+            },
+            _ => return Err(corrupt(DOING).after_a_write()),
+        }
+        let cells = Cells::of(answer, DOING)?.with_id(call);
+        sql::snapshot(&cells, place::NOW, place::RECORD, DOING).map(StepWrite::Lost)
+    }
+}
+
+fn field<'a>(name: &StepName) -> Cow<'a, [u8]> {
+    format!("step:{}", Hex(name.as_bytes())).into_bytes().into()
+}
+
+fn corrupt(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, doing)
+        .with_source("a field of a step does not hold what this crate writes there")
+}
+
+/// The version comes first: the script compares it.
+fn packed(step: &Step) -> Vec<u8> {
+    let mut packed = step.version.to_bytes().to_vec();
+    packed.extend(step.attempt_id.to_bytes());
+    packed.extend([step.state.code(), step.on_crash.code()]);
+    packed.extend(step.fingerprint.fingerprint().as_bytes());
+    write_framed(&mut packed, step.label.as_bytes());
+    write_framed(&mut packed, &step.fingerprint.digests().to_bytes());
+    if let Some(outcome) = &step.outcome {
+        packed.push(outcome.kind.code());
+        packed.extend(outcome.schema.to_be_bytes());
+        packed.extend_from_slice(&outcome.bytes);
+    }
+    packed
+}
+
+fn unpacked(packed: &[u8], name: StepName, doing: &'static str) -> Result<Arc<Step>, StoreError> {
+    let step = read(packed, name).ok_or_else(|| corrupt(doing))?;
+    Ok(Arc::new(step))
+}
+
+fn read(mut packed: &[u8], name: StepName) -> Option<Step> {
+    let rest = &mut packed;
+    let version = Version::from_bytes(taken(rest)?);
+    let attempt_id = AttemptId::from_bytes(taken(rest)?);
+    let [state, on_crash] = taken(rest)?;
+    let fingerprint = Fingerprint::from_bytes(taken(rest)?);
+    let label = std::str::from_utf8(read_framed(rest)?).ok()?;
+    let digests = ArgumentDigests::from_bytes(read_framed(rest)?).ok()?;
+    let outcome = match **rest {
+        [] => None,
+        [kind, ..] => {
+            let [_, schema @ ..] = taken::<5>(rest)?;
+            Some(RawOutcome {
+                kind: OutcomeKind::from_code(kind)?,
+                schema: u32::from_be_bytes(schema),
+                bytes: rest.to_vec().into(),
+            })
+        }
+    };
+    Some(Step {
+        name,
+        label: label.into(),
+        version,
+        state: StepState::from_code(state)?,
+        attempt_id,
+        on_crash: OnCrash::from_code(on_crash)?,
+        fingerprint: Fingerprinted::stored(fingerprint, digests),
+        outcome,
+    })
+}
+
+/// Takes bytes off the front; `None` where there are too few.
+fn taken<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*taken)
+}

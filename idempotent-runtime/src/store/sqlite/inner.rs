@@ -1,0 +1,179 @@
+//! What the store and its clones share, and what it does over its own connections.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sqlx::SqliteConnection;
+
+use super::{
+    calls::finishes,
+    connections::{Connections, PATIENCE},
+    group_commit::Queue,
+    migrate,
+    statements::Statements,
+};
+use crate::{
+    clock::{SystemTimer, Timer},
+    identity::RecordId,
+    record::{Draft, Record, Step, StepName, Version},
+    store::{
+        Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        sql::{TablePrefix, version as schema},
+        waiters::Waiters,
+    },
+};
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) connections: Connections,
+    pub(super) statements: Arc<Statements>,
+    pub(super) prefix: TablePrefix,
+    pub(super) waiters: Arc<Waiters>,
+    /// The statements for a transaction of the application's, once the id of the store is known.
+    pub(super) inside: OnceLock<Statements>,
+    /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
+    pub(super) queue: Option<Queue>,
+}
+
+impl Inner {
+    /// Takes note of the id of the store, once its tables are there.
+    pub(super) async fn learn(
+        &self,
+        connection: &mut SqliteConnection,
+        found: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        found?;
+        if self.inside.get().is_none() {
+            let id = migrate::find_id(connection, &self.prefix).await?;
+            let here = schema::here(&self.prefix, &id);
+            self.inside.get_or_init(|| self.statements.inside(&here));
+        }
+        Ok(())
+    }
+
+    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment: that says nothing of the way there.
+    pub(super) async fn wait_for_a_look(&self) -> Result<(), StoreError> {
+        let began = SystemTimer.now();
+        loop {
+            let seen = self.load(&RecordId::from_bytes([0; 32])).await;
+            let waited = SystemTimer.now().saturating_sub(began);
+            match seen {
+                Err(error) if error.kind() == StoreErrorKind::Busy && waited < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                seen => return seen.map(drop),
+            }
+        }
+    }
+
+    pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let mut connection = self.connections.acquire("loading a record").await?;
+        let answer = self.statements.load(&mut connection, id).await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn swap(
+        self: &Arc<Self>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let answer = match &self.queue {
+            Some(queue) if can_be_grouped(seen, next) && self.connections.is_in_use() => {
+                self.swap_among_others(queue, id, seen, next).await
+            }
+            _ => self.swap_alone(id, seen, next).await,
+        };
+        if matches!(answer, Ok(Swap::Applied(_))) {
+            self.waiters.wake(id);
+        }
+        answer
+    }
+
+    async fn swap_among_others(
+        self: &Arc<Self>,
+        queue: &Queue,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        match self.swap_together(queue, id, seen, next).await {
+            // What was in the way is gone already, or it was only the bound on `purge_from`.
+            Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
+            Some(answer) => return answer,
+            None => {}
+        }
+        self.swap_alone(id, seen, next).await
+    }
+
+    async fn swap_alone(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let mut connection = self.connections.acquire("writing a record").await?;
+        let answer = self.statements.swap(&mut connection, id, seen, next).await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        let mut connection = self.connections.acquire("loading a step").await?;
+        let answer = self.statements.load_step(&mut connection, call, name).await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let mut connection = self.connections.acquire("writing a step").await?;
+        let statements = &self.statements;
+        let answer = statements
+            .write_step(&mut connection, call, seen, next)
+            .await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        const DOING: &str = "purging expired records";
+        let mut connection = self.connections.acquire(DOING).await?;
+        let answer = self.statements.purge(&mut connection, limit, keep).await;
+        let gone = connection.release(answer)?;
+        for id in &gone {
+            self.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    pub(super) async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let mut connection = self.connections.acquire("listing records").await?;
+        let answer = self.statements.scan(&mut connection, after, limit).await;
+        connection.release(answer)
+    }
+}
+
+/// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
+fn can_be_grouped(seen: Option<Version>, next: &Draft) -> bool {
+    seen.is_none() || finishes(next)
+}
+
+fn stands(snapshot: &Snapshot) -> Option<Version> {
+    snapshot.record.as_ref().map(|record| record.version)
+}

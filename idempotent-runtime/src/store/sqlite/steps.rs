@@ -1,0 +1,105 @@
+//! The statements of steps, and what runs them. Parameters are numbered as
+//! [`sql::step_written`](crate::store::sql::step_written) orders them.
+
+use std::sync::Arc;
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::{
+    calls::{all, query},
+    rows,
+    statements::Statements,
+};
+use crate::{
+    identity::RecordId,
+    record::{State, Step, StepName, Version},
+    store::{
+        Snapshot, StepWrite, StoreError,
+        sql::{self, STEP_COLUMNS, TablePrefix},
+    },
+};
+
+pub(super) fn load_step(prefix: &TablePrefix) -> String {
+    let columns = STEP_COLUMNS
+        .map(|column| format!("step.{column}"))
+        .join(", ");
+    format!(
+        "SELECT {columns} FROM {prefix}steps AS step
+         JOIN {prefix}records ON id = record AND created = life
+         WHERE record = ?1 AND name = ?2"
+    )
+}
+
+/// One statement looks at the record and writes the step: nothing comes between. A row of an
+/// earlier life is written over.
+pub(super) fn write_step(prefix: &TablePrefix) -> String {
+    let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
+    let columns = STEP_COLUMNS.join(", ");
+    let set = ["life"].iter().chain(&STEP_COLUMNS);
+    let set: Vec<_> = set.map(|it| format!("{it} = excluded.{it}")).collect();
+    let set = set.join(", ");
+    format!(
+        "INSERT INTO {prefix}steps AS step (record, {columns}, life)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, created FROM {prefix}records
+         WHERE id = ?1 AND attempt_id = ?6 AND state IN ({running}, {uncertain})
+         ON CONFLICT (record, name) DO UPDATE SET {set}
+         WHERE step.life <> excluded.life OR step.version = ?13
+         RETURNING 1"
+    )
+}
+
+impl Statements {
+    pub(super) async fn load_step(
+        &self,
+        connection: &mut SqliteConnection,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading a step";
+        let values = sql::step_sought(call, name).into_iter();
+        let query = values.fold(query(&self.load_step), rows::bind);
+        sql::step(all(connection, query, DOING).await?.first(), DOING)
+    }
+
+    pub(super) async fn write_step(
+        &self,
+        connection: &mut SqliteConnection,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        const DOING: &str = "writing a step";
+        for _ in 0..sql::ROUNDS {
+            let values = sql::step_written(call, seen, next).into_iter();
+            let query = values.fold(query(&self.write_step), rows::bind);
+            if !all(connection, query, DOING).await?.is_empty() {
+                return Ok(StepWrite::Written);
+            }
+            let snapshot = self.load(connection, call).await?;
+            let step = self.load_step(connection, call, &next.name).await?;
+            if let Some(refused) = sql::step_refused(next, snapshot, step) {
+                return Ok(refused);
+            }
+        }
+        Err(sql::step_is_dropped(DOING))
+    }
+
+    /// The same inside a transaction of the application's. The file is locked by it as a whole.
+    pub(super) async fn write_step_in(
+        &self,
+        connection: &mut SqliteConnection,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let written = self.write_step(connection, call, seen, next).await?;
+        match written {
+            StepWrite::Lost(Snapshot { record: None, .. })
+                if self.is_elsewhere(connection).await? =>
+            {
+                Err(sql::version::is_elsewhere("writing a step"))
+            }
+            written => Ok(written),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Steps: which writes stand, and how long they do. A store without steps says so, and nothing
+//! else is asked of it.
+
+use std::sync::Arc;
+
+use tokio::sync::Barrier;
+
+use super::{
+    Subject,
+    sample::{
+        LEASE, TTL, applied, claim, completion, digests, heartbeat, id, next, purge_all, release,
+        standing, swap, takeover,
+    },
+};
+use crate::{
+    fingerprint::{Fingerprint, Fingerprinted},
+    identity::RecordId,
+    policy::OnCrash,
+    record::{AttemptId, Draft, RawOutcome, State, Step, StepName, StepState, Version},
+    store::{StepWrite, Store, StoreErrorKind, Swap},
+};
+
+/// The `number`th name of a case; they differ at their ends.
+fn name(number: u32) -> StepName {
+    let mut bytes = [0x5a; 32];
+    bytes[28..].copy_from_slice(&number.to_be_bytes());
+    StepName::from_bytes(bytes)
+}
+
+/// A step that is done, of this attempt.
+fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
+    Step {
+        name: name(number),
+        label: "item".into(),
+        version: Version::random(),
+        state: StepState::Done,
+        attempt_id,
+        on_crash: OnCrash::Rerun,
+        fingerprint: Fingerprinted::stored(Fingerprint::from_bytes([3; 32]), digests()),
+        outcome: Some(RawOutcome::value(value.as_bytes().to_vec()).with_schema(7)),
+    }
+}
+
+/// A client, where its store keeps steps.
+async fn client(subject: &dyn Subject) -> Option<Arc<dyn Store>> {
+    let store = subject.store().await;
+    if store.keeps_steps() {
+        return Some(store);
+    }
+    let step = step(1, AttemptId::random(), "v");
+    let refused = store.write_step(&id(1), None, &step).await;
+    let kind = refused.map_err(|error| error.kind());
+    assert!(
+        matches!(kind, Err(StoreErrorKind::Configuration)),
+        "{kind:?}"
+    );
+    None
+}
+
+async fn write(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) -> StepWrite {
+    let written = store.write_step(&call, seen, step).await;
+    written.expect("a write of a step is answered")
+}
+
+async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step>> {
+    let loaded = store.load_step(&call, &name(number)).await;
+    loaded.expect("a look at a step is answered")
+}
+
+/// Writes, and expects that it stands.
+async fn written(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) {
+    let answer = write(store, call, seen, step).await;
+    assert!(matches!(answer, StepWrite::Written), "{answer:?}");
+}
+
+/// Writes, and expects that the record takes no step of this attempt, and that the refusal shows
+/// what stands.
+async fn lost(store: &dyn Store, call: RecordId, step: &Step) {
+    let stands = store.load(&call).await.expect("a load is answered").record;
+    match write(store, call, None, step).await {
+        StepWrite::Lost(snapshot) => assert_eq!(snapshot.record, stands),
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// J07: every field of a step comes back, whatever its outcome is, and nothing of the record
+/// changes.
+pub(super) async fn a_step_comes_back_whole(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let held = claim();
+    let record = applied(&*store, id(1), None, &held).await;
+    let large = vec![0xfe; 1 << 20];
+    let outcomes = [
+        None,
+        Some(RawOutcome::value("")),
+        Some(RawOutcome::value(large).with_schema(u32::MAX)),
+        Some(RawOutcome::error("declined")),
+        Some(RawOutcome::not_replayable()),
+    ];
+    for (number, outcome) in (0..).zip(outcomes) {
+        let on_crash = [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain];
+        let state = match outcome {
+            None => StepState::Begun,
+            Some(_) => StepState::Done,
+        };
+        let step = Step {
+            label: "läbel \u{1f6eb}".into(),
+            state,
+            on_crash: on_crash[number as usize % 3],
+            outcome,
+            ..step(number, held.attempt_id, "")
+        };
+        written(&*store, id(1), None, &step).await;
+        let found = load(&*store, id(1), number).await.expect("it stands");
+        assert_eq!(*found, step);
+        assert_eq!(found.fingerprint.digests(), step.fingerprint.digests());
+    }
+    assert_eq!(standing(&*store, id(1)).await, record);
+    assert_eq!(load(&*store, id(1), 99).await, None);
+    assert_eq!(load(&*store, id(2), 0).await, None);
+}
+
+/// J10: what stands under a name stays, but for a write over its version.
+pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let held = claim();
+    applied(&*store, id(1), None, &held).await;
+    let begun = Step {
+        state: StepState::Begun,
+        outcome: None,
+        ..step(1, held.attempt_id, "")
+    };
+    written(&*store, id(1), None, &begun).await;
+    let done = step(1, held.attempt_id, "first");
+    for seen in [None, Some(Version::random())] {
+        match write(&*store, id(1), seen, &done).await {
+            StepWrite::Stands(stands) => assert_eq!(*stands, begun),
+            answer => panic!("{answer:?}"),
+        }
+    }
+    written(&*store, id(1), Some(begun.version), &done).await;
+    let second = step(1, held.attempt_id, "second");
+    let answer = write(&*store, id(1), Some(begun.version), &second).await;
+    assert!(matches!(answer, StepWrite::Stands(_)), "{answer:?}");
+    assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&done));
+}
+
+/// J17, D04: a record takes steps of the attempt that holds it, or held it and left it uncertain,
+/// and of no other.
+pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let stale = claim();
+    lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
+    let record = applied(&*store, id(1), None, &stale).await;
+    let held = takeover(&record);
+    let record = applied(&*store, id(1), Some(record.version), &held).await;
+    lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
+    written(&*store, id(1), None, &step(1, held.attempt_id, "v")).await;
+    let uncertain = next(&held, State::Uncertain);
+    let record = applied(&*store, id(1), Some(record.version), &uncertain).await;
+    written(&*store, id(1), None, &step(2, held.attempt_id, "v")).await;
+    applied(
+        &*store,
+        id(1),
+        Some(record.version),
+        &completion(&held, "v"),
+    )
+    .await;
+    lost(&*store, id(1), &step(3, held.attempt_id, "v")).await;
+    for (number, end) in [(2, release(&stale)), (3, next(&stale, State::Parked))] {
+        let record = applied(&*store, id(number), None, &stale).await;
+        applied(&*store, id(number), Some(record.version), &end).await;
+        lost(&*store, id(number), &step(1, stale.attempt_id, "v")).await;
+    }
+    assert_eq!(load(&*store, id(1), 3).await, None);
+}
+
+/// J01: steps stay over heartbeats, takeovers, and what leaves the record to be settled.
+pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
+    let (Some(store), Some(other)) = (client(subject).await, client(subject).await) else {
+        return;
+    };
+    let first = claim();
+    let record = applied(&*store, id(1), None, &first).await;
+    let kept = step(1, first.attempt_id, "kept");
+    written(&*store, id(1), None, &kept).await;
+    let record = applied(&*store, id(1), Some(record.version), &heartbeat(&first)).await;
+    let second = takeover(&record);
+    let record = applied(&*other, id(1), Some(record.version), &second).await;
+    assert_eq!(load(&*other, id(1), 1).await.as_deref(), Some(&kept));
+    match write(&*other, id(1), None, &step(1, second.attempt_id, "v")).await {
+        StepWrite::Stands(stands) => assert_eq!(*stands, kept),
+        answer => panic!("{answer:?}"),
+    }
+    let parked = next(&second, State::Parked);
+    applied(&*other, id(1), Some(record.version), &parked).await;
+    assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&kept));
+}
+
+/// J08: a step is gone once its record is: purged, or begun again.
+pub(super) async fn a_step_ends_with_its_life(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    for number in 1..=2 {
+        let held = claim();
+        let record = applied(&*store, id(number), None, &held).await;
+        written(&*store, id(number), None, &step(1, held.attempt_id, "old")).await;
+        applied(
+            &*store,
+            id(number),
+            Some(record.version),
+            &completion(&held, "v"),
+        )
+        .await;
+    }
+    subject.advance(LEASE + TTL * 2).await;
+    let seen = store.load(&id(1)).await.expect("a load is answered").record;
+    let again = match &seen {
+        Some(record) => Draft {
+            subject: claim().subject,
+            ..takeover(record)
+        },
+        None => claim(),
+    };
+    applied(&*store, id(1), seen.map(|record| record.version), &again).await;
+    purge_all(&*store).await;
+    let other = claim();
+    applied(&*store, id(2), None, &other).await;
+    for (number, draft) in [(1, again), (2, other)] {
+        assert_eq!(load(&*store, id(number), 1).await, None);
+        let new = step(1, draft.attempt_id, "new");
+        written(&*store, id(number), None, &new).await;
+        assert_eq!(load(&*store, id(number), 1).await.as_deref(), Some(&new));
+    }
+}
+
+/// I1: of many writes of one step at once, one stands, and every other is shown it.
+pub(super) async fn of_many_writes_of_a_step_one_wins(subject: &dyn Subject) {
+    const CROWD: u32 = 16;
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    for round in 0..4 {
+        let held = claim();
+        applied(&*store, id(round), None, &held).await;
+        let barrier = Arc::new(Barrier::new(CROWD as usize));
+        let mut writers = Vec::new();
+        for number in 0..CROWD {
+            let (store, barrier) = (subject.store().await, Arc::clone(&barrier));
+            let step = step(1, held.attempt_id, &number.to_string());
+            writers.push(tokio::spawn(async move {
+                barrier.wait().await;
+                (write(&*store, id(round), None, &step).await, step)
+            }));
+        }
+        let (mut won, mut shown) = (Vec::new(), Vec::new());
+        for writer in writers {
+            match writer.await.expect("no panic") {
+                (StepWrite::Written, step) => won.push(step),
+                (StepWrite::Stands(step), _) => shown.push(step),
+                (StepWrite::Lost(snapshot), _) => panic!("{snapshot:?}"),
+            }
+        }
+        let [won] = &won[..] else {
+            panic!("{} of them stand", won.len());
+        };
+        assert!(shown.iter().all(|step| **step == *won), "it is shown");
+        assert_eq!(load(&*store, id(round), 1).await.as_deref(), Some(won));
+    }
+}
+
+/// J11: many steps at once, of several records, keep to themselves.
+pub(super) async fn many_steps_at_once_do_not_mix(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let mut held = Vec::new();
+    for call in 0..4 {
+        let draft = claim();
+        applied(&*store, id(call), None, &draft).await;
+        held.push(draft.attempt_id);
+    }
+    let value = |number: u32| format!("{} of {}", number / 4, number % 4);
+    let mut writers = Vec::new();
+    for number in 0..100_u32 {
+        let call = number % 4;
+        let step = step(number / 4, held[call as usize], &value(number));
+        let store = subject.store().await;
+        writers.push(tokio::spawn(async move {
+            written(&*store, id(call), None, &step).await;
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("no panic");
+    }
+    for number in 0..100 {
+        let found = load(&*store, id(number % 4), number / 4).await;
+        let outcome = found.expect("it stands").outcome.clone();
+        let bytes = outcome.expect("it is done").bytes;
+        assert_eq!(bytes, value(number));
+    }
+}
+
+/// Where a takeover is applied, no step of the attempt before is written from then on.
+pub(super) async fn a_step_beside_a_takeover_is_before_it_or_refused(subject: &dyn Subject) {
+    let (Some(a), Some(b)) = (client(subject).await, client(subject).await) else {
+        return;
+    };
+    for round in 0..16 {
+        let first = claim();
+        let record = applied(&*a, id(round), None, &first).await;
+        let step = step(1, first.attempt_id, "late");
+        let barrier = Arc::new(Barrier::new(2));
+        let writing = {
+            let (a, barrier) = (Arc::clone(&a), Arc::clone(&barrier));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                write(&*a, id(round), None, &step).await
+            })
+        };
+        barrier.wait().await;
+        let taken = swap(&*b, id(round), Some(record.version), &takeover(&record)).await;
+        assert!(matches!(taken, Swap::Applied(_)), "{taken:?}");
+        let after = load(&*b, id(round), 1).await;
+        let answer = writing.await.expect("no panic");
+        let stood = match &answer {
+            StepWrite::Written => true,
+            StepWrite::Lost(_) => false,
+            StepWrite::Stands(step) => panic!("{step:?}"),
+        };
+        assert_eq!(after.is_some(), stood, "{answer:?}");
+        assert_eq!(load(&*b, id(round), 1).await, after);
+    }
+}
