@@ -25,6 +25,7 @@ use crate::{
     testing::conformance::{
         Case, Subject, cases,
         sample::{TTL, claim, completion, heartbeat},
+        steps::step,
     },
 };
 
@@ -40,6 +41,7 @@ const LIKELY: &str = "
     a_second_claim_is_refused_and_shown_what_stands
     a_stale_owner_cannot_complete purge_counts_what_is_kept_from_its_expiry
     a_swap_where_nothing_stands_creates_nothing where_nothing_stood_nothing_is_kept
+    the_first_write_of_a_step_wins a_step_of_a_stale_owner_is_refused a_step_ends_with_its_life
     a_moment_far_away_is_exact a_purge_says_how_long_is_kept scan_goes_in_pages";
 
 /// The cases with many records, which run after the others but for a purge.
@@ -53,7 +55,9 @@ const LEFT_OUT: &str = "
     of_many_endings_at_once_one_wins many_ids_at_once_do_not_mix
     a_sequence_is_that_of_the_model a_history_is_linearizable
     a_purge_beside_a_takeover_takes_nothing_that_was_claimed
-    purgers_at_once_count_each_record_once an_outcome_of_16_mib_comes_back";
+    purgers_at_once_count_each_record_once an_outcome_of_16_mib_comes_back
+    of_many_writes_of_a_step_one_wins many_steps_at_once_do_not_mix
+    a_step_beside_a_takeover_is_before_it_or_refused";
 
 /// The place of a case in one of these lists.
 fn place(list: &str, case: &Case) -> Option<usize> {
@@ -286,6 +290,9 @@ async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
     let begun = claim();
     is_answer(store.swap(&quick, None, &begun).await)?;
     is_answer(store.load(&quick).await)?;
+    let made = step(1, begun.attempt_id, "made");
+    is_answer(store.write_step(&quick, None, &made).await)?;
+    is_answer(store.load_step(&quick, &made.name).await)?;
     let done = completion(&begun, "done");
     is_answer(store.swap(&quick, Some(begun.version), &done).await)?;
     is_answer(store.swap(&quick, None, &claim()).await)?;

@@ -51,6 +51,10 @@ const UNNOTICED: &str = "
     complete | LEAST(purge_from, NOW -> 0 | a purge only looks too early
     complete | id = ?1 | a version stands under one id
     expired | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
+    load_step | record.id = step.record | two records rarely begin at one moment
+    write_step | LAST_INSERT_ID(1 + 0 * held.state) -> (1 + 0 * held.state) | a write that is told nothing looks
+    write_step | life = IF(TABLE.version = ?2 -> (TABLE.version = ?2 OR TRUE) | a refused write is of the same life
+    write_step | held.id = ?1 LOCK IN SHARE MODE | the cut takes the lock for a part of it
     create | LAST_INSERT_ID(NOW) -> (NOW) | a claim that is told no time looks at the record
     create | state = TABLE.state + LAST_INSERT_ID(0 * TABLE.state) -> state = TABLE.state | it is the same as its last operand alone
     create | LAST_INSERT_ID(0 * TABLE.state) -> (0 * TABLE.state) | only a case that is left out tells
@@ -84,7 +88,7 @@ impl Bench for Mutant {
         let sound = builder.connect(&url).await.expect("the server answers");
         let mut statements = Statements::new(&prefix);
         let (table, max) = (format!("{prefix}records"), i64::MAX.to_string());
-        let words = [("NOW", NOW), ("MAX", &max), ("TABLE", &table)];
+        let steps = statements.steps.clone();
         for (name, statement) in [
             ("load", &mut statements.load),
             ("again", &mut statements.again),
@@ -97,6 +101,8 @@ impl Bench for Mutant {
             ("load_step", &mut statements.load_step),
             ("write_step", &mut statements.write_step),
         ] {
+            let table = if name == "write_step" { &steps } else { &table };
+            let words = [("NOW", NOW), ("MAX", &max), ("TABLE", table)];
             *statement = Statement::new(&cut.of(name, &numbered(statement), &words));
         }
         Self {
@@ -107,7 +113,8 @@ impl Bench for Mutant {
 
     async fn empty(&self) {
         let prefix = &self.sound.inner.prefix;
-        self.change(format!("DELETE FROM {prefix}records")).await;
+        let both = format!("DELETE FROM {prefix}steps; DELETE FROM {prefix}records");
+        self.change(both).await;
     }
 }
 

@@ -40,21 +40,20 @@ pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
 pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
     let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
     let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));
-    let kept = STEP_COLUMNS.iter().filter(|it| **it != "version");
-    let set: Vec<_> = kept
-        .map(|it| format!("{it} = IF({table}.version = ?2, VALUES({it}), {table}.{it})"))
-        .collect();
-    let set = set.join(", ");
+    let set = sql::step_set(|it| match it {
+        "version" => format!(
+            "IF(LAST_INSERT_ID(IF({table}.life <> VALUES(life)
+                 OR COALESCE({table}.version = ?13, FALSE), 2, 3)) = 2, ?2, {table}.version)"
+        ),
+        it => format!("IF({table}.version = ?2, VALUES({it}), {table}.{it})"),
+    });
     Statement::new(&format!(
         "INSERT INTO {table} (record, {columns}, life)
          SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
                 held.created + 0 * LAST_INSERT_ID(1 + 0 * held.state)
          FROM {prefix}records AS held
-         WHERE held.id = ?1 AND held.attempt_id = ?6 AND held.state IN ({running}, {uncertain}) {lock}
-         ON DUPLICATE KEY UPDATE
-             version = IF(LAST_INSERT_ID(IF({table}.life <> VALUES(life)
-                 OR COALESCE({table}.version = ?13, FALSE), 2, 3)) = 2, ?2, {table}.version),
-             {set}, life = IF({table}.version = ?2, VALUES(life), {table}.life)"
+         WHERE held.attempt_id = ?6 AND held.state IN ({running}, {uncertain}) AND held.id = ?1 {lock}
+         ON DUPLICATE KEY UPDATE {set}"
     ))
 }
 

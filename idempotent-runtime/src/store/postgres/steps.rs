@@ -39,20 +39,18 @@ pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
 pub(super) fn write_step(prefix: &TablePrefix) -> Statement {
     let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
     let columns = STEP_COLUMNS.join(", ");
-    let set = ["life"].iter().chain(&STEP_COLUMNS);
-    let set: Vec<_> = set.map(|it| format!("{it} = excluded.{it}")).collect();
-    let set = set.join(", ");
+    let set = sql::step_set(|column| format!("excluded.{column}"));
     Statement::new(&format!(
         "WITH held AS (
              SELECT created FROM {prefix}records
              WHERE id = $1::bytea AND attempt_id = $6::bytea AND state IN ({running}, {uncertain})
              {LOCK})
-         INSERT INTO {prefix}steps AS step (record, {columns}, life)
+         INSERT INTO {prefix}steps AS old (record, {columns}, life)
          SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::bigint, $6::bytea, $7::bigint, $8::bytea,
                 $9::bytea, $10::bigint, $11::bigint, $12::bytea, created
          FROM held
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE step.life <> excluded.life OR step.version = $13::bytea
+         WHERE old.life <> excluded.life OR old.version = $13::bytea
          RETURNING {NAME}"
     ))
 }

@@ -37,6 +37,9 @@ const UNNOTICED: &str = "
     swap | redis.call('PERSIST', KEYS[1]) | no case sees what Redis forgets one day
     purge | if not (state and on_crash and lease_end and expires) then -/> true | no case leaves a half of a record
     purge | if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then -/> true | no case writes a time that is none
+    swap | begins ~= '' and seen ~= '' and -> begins ~= '' | where nothing stood nothing is deleted
+    swap | begins ~= '' and seen ~= '' and redis.call('HDEL', KEYS[1], 'steps') == 1 -> begins ~= '' and seen ~= '' | it only saves a look
+    write_step | other and string.sub(other, 1, 16) ~= seen -> string.sub(other, 1, 16) ~= seen | no text is not taken apart
     purge | if waited then | a wait looks, too
 ";
 

@@ -50,7 +50,9 @@ pub(crate) use self::{
     failure::no_row,
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
-    steps::{STEP_COLUMNS, step, step_is_dropped, step_refused, step_sought, step_written},
+    steps::{
+        STEP_COLUMNS, step, step_is_dropped, step_refused, step_set, step_sought, step_written,
+    },
 };
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.

@@ -35,6 +35,15 @@ pub(crate) const STEP_COLUMNS: [&str; 11] = [
     "outcome",
 ];
 
+/// The assignments of a write over a step, each to what `to` says: the version first and the life
+/// last.
+pub(crate) fn step_set(to: impl Fn(&str) -> String) -> String {
+    let columns = STEP_COLUMNS.iter().filter(|column| **column != "name");
+    let set = columns.chain(&["life"]);
+    let set: Vec<_> = set.map(|it| format!("{it} = {}", to(it))).collect();
+    set.join(", ")
+}
+
 /// The parameters of a write, in the order in which every dialect numbers them: 1 is the id of the
 /// record, 2 to 12 are the columns, and 13 is the version that was seen, or NULL where nothing was.
 pub(crate) fn step_written<'a>(

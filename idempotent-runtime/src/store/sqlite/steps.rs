@@ -35,15 +35,13 @@ pub(super) fn load_step(prefix: &TablePrefix) -> String {
 pub(super) fn write_step(prefix: &TablePrefix) -> String {
     let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
     let columns = STEP_COLUMNS.join(", ");
-    let set = ["life"].iter().chain(&STEP_COLUMNS);
-    let set: Vec<_> = set.map(|it| format!("{it} = excluded.{it}")).collect();
-    let set = set.join(", ");
+    let set = sql::step_set(|column| format!("excluded.{column}"));
     format!(
-        "INSERT INTO {prefix}steps AS step (record, {columns}, life)
+        "INSERT INTO {prefix}steps AS old (record, {columns}, life)
          SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, created FROM {prefix}records
          WHERE id = ?1 AND attempt_id = ?6 AND state IN ({running}, {uncertain})
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE step.life <> excluded.life OR step.version = ?13
+         WHERE old.life <> excluded.life OR old.version = ?13
          RETURNING 1"
     )
 }

@@ -37,7 +37,7 @@ mod owners;
 mod purges;
 pub(crate) mod sample;
 mod scans;
-mod steps;
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 mod waits;

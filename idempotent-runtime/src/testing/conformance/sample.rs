@@ -221,7 +221,7 @@ pub(super) async fn purge_all(store: &dyn Store) {
 }
 
 /// Expects that a swap between two looks told the time. It may be ahead a little, where it is reckoned on and not asked for.
-fn in_order(before: Time, told: Time, after: Time) {
+pub(super) fn in_order(before: Time, told: Time, after: Time) {
     assert!(
         before <= told.plus(PATIENCE),
         "{told:?} was told after {before:?}"

@@ -8,12 +8,12 @@ use tokio::sync::Barrier;
 use super::{
     Subject,
     sample::{
-        LEASE, TTL, applied, claim, completion, digests, heartbeat, id, next, purge_all, release,
-        standing, swap, takeover,
+        LEASE, TTL, applied, claim, completion, digests, heartbeat, id, in_order, look, next,
+        purge_all, release, standing, swap, takeover,
     },
 };
 use crate::{
-    fingerprint::{Fingerprint, Fingerprinted},
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
     record::{AttemptId, Draft, RawOutcome, State, Step, StepName, StepState, Version},
@@ -28,7 +28,7 @@ fn name(number: u32) -> StepName {
 }
 
 /// A step that is done, of this attempt.
-fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
+pub(crate) fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
     Step {
         name: name(number),
         label: "item".into(),
@@ -38,6 +38,19 @@ fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
         on_crash: OnCrash::Rerun,
         fingerprint: Fingerprinted::stored(Fingerprint::from_bytes([3; 32]), digests()),
         outcome: Some(RawOutcome::value(value.as_bytes().to_vec()).with_schema(7)),
+    }
+}
+
+/// A step that has begun: nothing but its name is that of [`step`].
+fn begun(number: u32, attempt_id: AttemptId) -> Step {
+    let fingerprint = Fingerprint::from_bytes([4; 32]);
+    Step {
+        label: "begun".into(),
+        state: StepState::Begun,
+        on_crash: OnCrash::Uncertain,
+        fingerprint: Fingerprinted::stored(fingerprint, ArgumentDigests::default()),
+        outcome: None,
+        ..step(number, attempt_id, "")
     }
 }
 
@@ -76,9 +89,12 @@ async fn written(store: &dyn Store, call: RecordId, seen: Option<Version>, step:
 /// Writes, and expects that the record takes no step of this attempt, and that the refusal shows
 /// what stands.
 async fn lost(store: &dyn Store, call: RecordId, step: &Step) {
-    let stands = store.load(&call).await.expect("a load is answered").record;
+    let before = look(store, call).await;
     match write(store, call, None, step).await {
-        StepWrite::Lost(snapshot) => assert_eq!(snapshot.record, stands),
+        StepWrite::Lost(snapshot) => {
+            assert_eq!(snapshot.record, before.record);
+            in_order(before.now, snapshot.now, look(store, call).await.now);
+        }
         answer => panic!("{answer:?}"),
     }
 }
@@ -129,11 +145,7 @@ pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
     };
     let held = claim();
     applied(&*store, id(1), None, &held).await;
-    let begun = Step {
-        state: StepState::Begun,
-        outcome: None,
-        ..step(1, held.attempt_id, "")
-    };
+    let begun = begun(1, held.attempt_id);
     written(&*store, id(1), None, &begun).await;
     let done = step(1, held.attempt_id, "first");
     for seen in [None, Some(Version::random())] {
@@ -143,10 +155,16 @@ pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
         }
     }
     written(&*store, id(1), Some(begun.version), &done).await;
-    let second = step(1, held.attempt_id, "second");
+    let second = Step {
+        state: StepState::Done,
+        outcome: Some(RawOutcome::error("second").with_schema(8)),
+        ..begun.clone()
+    };
     let answer = write(&*store, id(1), Some(begun.version), &second).await;
     assert!(matches!(answer, StepWrite::Stands(_)), "{answer:?}");
-    assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&done));
+    let found = load(&*store, id(1), 1).await.expect("it stands");
+    assert_eq!(*found, done);
+    assert_eq!(found.fingerprint.digests(), done.fingerprint.digests());
 }
 
 /// J17, D04: a record takes steps of the attempt that holds it, or held it and left it uncertain,
@@ -158,6 +176,7 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
     let stale = claim();
     lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
     let record = applied(&*store, id(1), None, &stale).await;
+    lost(&*store, id(9), &step(1, stale.attempt_id, "v")).await;
     let held = takeover(&record);
     let record = applied(&*store, id(1), Some(record.version), &held).await;
     lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
@@ -190,6 +209,8 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
     let record = applied(&*store, id(1), None, &first).await;
     let kept = step(1, first.attempt_id, "kept");
     written(&*store, id(1), None, &kept).await;
+    let began = begun(2, first.attempt_id);
+    written(&*store, id(1), None, &began).await;
     let record = applied(&*store, id(1), Some(record.version), &heartbeat(&first)).await;
     let second = takeover(&record);
     let record = applied(&*other, id(1), Some(record.version), &second).await;
@@ -198,47 +219,55 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
         StepWrite::Stands(stands) => assert_eq!(*stands, kept),
         answer => panic!("{answer:?}"),
     }
+    let done = step(2, second.attempt_id, "v");
+    written(&*other, id(1), Some(began.version), &done).await;
+    assert_eq!(load(&*store, id(1), 2).await.as_deref(), Some(&done));
     let parked = next(&second, State::Parked);
     applied(&*other, id(1), Some(record.version), &parked).await;
     assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&kept));
 }
 
-/// J08: a step is gone once its record is: purged, or begun again.
+/// J08: a step is gone once its record is: purged, or begun again. Those of others stay.
 pub(super) async fn a_step_ends_with_its_life(subject: &dyn Subject) {
     let Some(store) = client(subject).await else {
         return;
     };
-    for number in 1..=2 {
-        let held = claim();
-        let record = applied(&*store, id(number), None, &held).await;
-        written(&*store, id(number), None, &step(1, held.attempt_id, "old")).await;
-        applied(
-            &*store,
-            id(number),
-            Some(record.version),
-            &completion(&held, "v"),
-        )
-        .await;
-    }
-    subject.advance(LEASE + TTL * 2).await;
-    let seen = store.load(&id(1)).await.expect("a load is answered").record;
-    let again = match &seen {
-        Some(record) => Draft {
-            subject: claim().subject,
-            ..takeover(record)
-        },
-        None => claim(),
+    let (released, done, stays) = (id(1), id(2), id(3));
+    let held = Draft {
+        on_crash: OnCrash::Uncertain,
+        ..claim()
     };
-    applied(&*store, id(1), seen.map(|record| record.version), &again).await;
-    purge_all(&*store).await;
-    let other = claim();
-    applied(&*store, id(2), None, &other).await;
-    for (number, draft) in [(1, again), (2, other)] {
-        assert_eq!(load(&*store, id(number), 1).await, None);
-        let new = step(1, draft.attempt_id, "new");
-        written(&*store, id(number), None, &new).await;
-        assert_eq!(load(&*store, id(number), 1).await.as_deref(), Some(&new));
+    let old = step(1, held.attempt_id, "old");
+    let mut versions = Vec::new();
+    for call in [released, done, stays] {
+        versions.push(applied(&*store, call, None, &held).await.version);
+        written(&*store, call, None, &old).await;
     }
+    applied(&*store, released, Some(versions[0]), &release(&held)).await;
+    applied(&*store, done, Some(versions[1]), &completion(&held, "v")).await;
+    subject.advance(LEASE).await;
+    let seen = standing(&*store, released).await;
+    let again = Draft {
+        subject: claim().subject,
+        ..takeover(&seen)
+    };
+    let record = applied(&*store, released, Some(seen.version), &again).await;
+    assert_eq!(load(&*store, released, 1).await, None);
+    let anew = step(1, again.attempt_id, "anew");
+    written(&*store, released, None, &anew).await;
+    assert_eq!(load(&*store, released, 1).await.as_deref(), Some(&anew));
+    applied(&*store, released, Some(record.version), &heartbeat(&again)).await;
+
+    subject.advance(TTL * 2).await;
+    purge_all(&*store).await;
+    assert_eq!(look(&*store, done).await.record, None);
+    let new = claim();
+    applied(&*store, done, None, &new).await;
+    assert_eq!(load(&*store, done, 1).await, None);
+    assert_eq!(load(&*store, stays, 1).await.as_deref(), Some(&old));
+    let new = step(1, new.attempt_id, "new");
+    written(&*store, done, None, &new).await;
+    assert_eq!(load(&*store, done, 1).await.as_deref(), Some(&new));
 }
 
 /// I1: of many writes of one step at once, one stands, and every other is shown it.
