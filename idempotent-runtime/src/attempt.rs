@@ -1,13 +1,15 @@
 //! The attempt that runs a body, as the body can ask about it.
 
+mod child_id;
 mod stage;
+mod steps;
 
 use std::{
     fmt,
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::{Context, Poll},
@@ -15,8 +17,9 @@ use std::{
 
 use tokio::sync::Notify;
 
+pub use self::child_id::ChildId;
 pub(crate) use self::stage::Stage;
-use crate::{identity::RecordId, record::FencingToken};
+use crate::{identity::RecordId, record::FencingToken, step::StepScope};
 
 tokio::task_local! {
     static CURRENT: Attempt;
@@ -76,6 +79,10 @@ struct Inner {
     child_of: RecordId,
     /// Whether an earlier holder may have begun something that no number of attempts tells.
     passes: bool,
+    /// Its steps, where it holds a record of its own.
+    steps: OnceLock<StepScope>,
+    /// Whether it runs unprotected because the handle is switched off.
+    is_switched_off: bool,
     operation: Arc<str>,
     number: u32,
     token: Option<FencingToken>,
@@ -107,6 +114,8 @@ impl Attempt {
             id,
             child_of: id,
             passes: false,
+            steps: OnceLock::new(),
+            is_switched_off: false,
             operation,
             number,
             token,
@@ -124,10 +133,12 @@ impl Attempt {
         }))
     }
 
-    /// Notes that it is of a number of a stream, and whether that passed a smaller one.
-    pub(crate) fn of_number(mut self, number: u64, passes: bool) -> Self {
+    /// Notes whether it is of a number of a stream, and whether it goes on with what no number of
+    /// attempts tells: a smaller number that it passed, or steps of a call that was given back.
+    pub(crate) fn after(mut self, number: Option<u64>, passes: bool) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.child_of = inner.id.of_number(number);
+            let id = inner.id;
+            inner.child_of = number.map_or(id, |number| id.of_number(number));
             inner.passes = passes;
         }
         self
@@ -144,7 +155,6 @@ impl Attempt {
     }
 
     /// Names what it hands downstream.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn child_of(&self) -> &RecordId {
         &self.0.child_of
     }
@@ -204,7 +214,7 @@ impl Attempt {
     /// on every attempt.
     #[must_use]
     pub fn child_id(&self) -> ChildId {
-        ChildId(self.0.child_of.child_id())
+        ChildId::from_bytes(self.0.child_of.child_id())
     }
 
     /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another
@@ -347,43 +357,6 @@ impl fmt::Debug for Attempt {
             .field("token", &self.0.token)
             .field("lost", &self.is_lost())
             .finish_non_exhaustive()
-    }
-}
-
-/// An id derived from a call's identity, in the form of a UUID (version 8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ChildId([u8; 16]);
-
-impl ChildId {
-    /// Takes bytes whose version and variant are set.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 16 bytes of the UUID.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for ChildId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, byte) in self.0.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(feature = "uuid")]
-impl From<ChildId> for uuid::Uuid {
-    fn from(id: ChildId) -> Self {
-        uuid::Uuid::from_bytes(id.0)
     }
 }
 

@@ -1,28 +1,17 @@
 //! Why a call got no answer: a variant for each thing that a caller can do about it.
 
+mod answers;
 mod nested;
 mod unreadable;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use self::answers::{Differing, SET_UP};
 pub(crate) use self::nested::{mark, take_mark};
 pub use self::unreadable::{BoxError, Unreadable};
 use crate::{
     fingerprint::FingerprintError, handle::NotSettled, identity::RecordId, key::KeyError,
     store::StoreError,
-};
-
-/// How a handle is made with what this build has.
-const SET_UP: &str = if cfg!(feature = "sqlite") {
-    "Idempotency::sqlite(\"idempotency.db\").await?"
-} else if cfg!(feature = "postgres") {
-    "Idempotency::postgres(url).await?"
-} else if cfg!(feature = "mysql") {
-    "Idempotency::mysql(url).await?"
-} else if cfg!(feature = "redis") {
-    "Idempotency::redis(url).await?"
-} else {
-    "Idempotency::memory()"
 };
 
 /// Says why a call got no answer. The body did not run, unless the variant says otherwise.
@@ -271,6 +260,57 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// A step of this name runs or has run in this attempt. Its body did not run, and nothing was
+    /// written. The error shows the literal part of the name only.
+    #[error(
+        "the step `{step}` of `{operation}` runs or has run in this attempt, give each step a name of its own, such as `(\"{step}\", item.id)`"
+    )]
+    #[non_exhaustive]
+    DuplicateStep {
+        /// The operation.
+        operation: Arc<str>,
+        /// The literal part of the step's name.
+        step: &'static str,
+    },
+
+    /// An earlier attempt ran the step with other arguments: the code, or what it was given,
+    /// changed in between. Its body did not run, and the record stays as it was.
+    #[error(
+        "the step `{step}` of `{operation}` has run with other arguments{}, give it another name where it is another step", Differing(.differing)
+    )]
+    #[non_exhaustive]
+    StepChanged {
+        /// The operation.
+        operation: Arc<str>,
+        /// The literal part of the step's name.
+        step: &'static str,
+        /// The names of the arguments that differ, where they can be told apart.
+        differing: Vec<String>,
+    },
+
+    /// The step stands in a body that shares a transaction, which undoes all of it or none. Its
+    /// body did not run, and nothing was written.
+    #[error(
+        "the step `{step}` stands in `{operation}`, whose body shares a transaction: call what it does without a step"
+    )]
+    #[non_exhaustive]
+    StepInTransaction {
+        /// The operation.
+        operation: Arc<str>,
+        /// The literal part of the step's name.
+        step: &'static str,
+    },
+
+    /// A step cannot stand here. Its body did not run, and nothing was written.
+    #[error("the step `{step}` cannot stand here: {reason}")]
+    #[non_exhaustive]
+    MisplacedStep {
+        /// The literal part of the step's name.
+        step: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+
     /// Two functions bear one name, so each would answer with the other's outcomes.
     #[error("two functions are named `{operation}`, give one of them another `name = \"…\"`")]
     #[non_exhaustive]
@@ -340,54 +380,4 @@ pub enum Error {
     /// unless it shares a transaction, of which nothing may be committed then.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-struct Differing<'a>(&'a [String]);
-
-impl fmt::Display for Differing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, name) in self.0.iter().enumerate() {
-            write!(f, "{}`{name}`", if i == 0 { " (" } else { ", " })?;
-        }
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            f.write_str(")")
-        }
-    }
-}
-
-impl Error {
-    /// Tells whether the same call with the same key can succeed later, without anybody's help.
-    ///
-    /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
-    /// where `load` fails with an error of ours, that one's answer counts. Its
-    /// [`Unreadable::inner`] tells more.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        match self {
-            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => true,
-            Error::Store(error) => error.is_transient(),
-            Error::CommitUnknown { has_record, .. } => *has_record,
-            Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {
-                Some(ours) => ours.is_retryable(),
-                None => true,
-            },
-            _ => false,
-        }
-    }
-
-    /// How long to wait at most before it is worth trying again, where that is known: the rest of
-    /// the holder's lease.
-    ///
-    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or
-    /// panicked, is seen running until its ending is written, in the background and usually within
-    /// milliseconds.
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Error::InProgress { retry_after, .. } => Some(*retry_after),
-            _ => None,
-        }
-    }
 }

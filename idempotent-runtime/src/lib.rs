@@ -134,6 +134,7 @@ mod request;
 mod run;
 pub mod sequence;
 mod sha256;
+pub mod step;
 pub mod store;
 mod sync;
 #[cfg(feature = "testing")]
@@ -176,6 +177,7 @@ pub use crate::{
         Unrecorded, Verdict,
     },
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
+    step::{StepContext, step, step_version},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 

@@ -319,10 +319,7 @@ impl Request {
         passes: bool,
     ) -> Attempt {
         let attempt = Attempt::new(id, Arc::clone(&self.operation), attempt, token, stage);
-        match self.number {
-            Some(number) => attempt.of_number(number, passes),
-            None => attempt,
-        }
+        attempt.after(self.number, passes)
     }
 
     /// How long the call waits for a number that is missing.

@@ -10,7 +10,7 @@ mod settle;
 use std::{
     collections::{BTreeMap, btree_map},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -86,11 +86,25 @@ struct Inner {
     in_process: InProcess,
     /// The relays that look for messages after a commit.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    relays: Mutex<Vec<std::sync::Weak<tokio::sync::Notify>>>,
+    relays: Mutex<Vec<Weak<tokio::sync::Notify>>>,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
 }
 
+/// A handle that does not keep what it leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakHandle(Weak<Inner>);
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Idempotency> {
+        self.0.upgrade().map(Idempotency)
+    }
+}
+
 impl Idempotency {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.0))
+    }
+
     /// Begins to set up a handle over a store.
     pub fn builder(store: impl Store) -> Builder {
         Builder::new(Arc::new(store))
@@ -153,7 +167,7 @@ impl Idempotency {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn has_committed(&self) {
         let relays = self.0.relays.lock().unwrap_or_else(PoisonError::into_inner);
-        for relay in relays.iter().filter_map(std::sync::Weak::upgrade) {
+        for relay in relays.iter().filter_map(Weak::upgrade) {
             relay.notify_one();
         }
     }

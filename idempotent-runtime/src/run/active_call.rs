@@ -172,7 +172,11 @@ impl ActiveCall {
         }
         self.how = CallReport::Unprotected(why);
         self.outcome = CallOutcome::Unprotected;
-        self.request.attempt(id, 1, None, Stage::Body, false)
+        let attempt = self.request.attempt(id, 1, None, Stage::Body, false);
+        match why {
+            UnprotectedReason::Disabled => attempt.switched_off(),
+            _ => attempt,
+        }
     }
 
     /// Has the body made as a part of `attempt`. What makes it is the application's code, too:
@@ -234,6 +238,13 @@ impl ActiveCall {
     /// where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.as_mut()?;
+        let ending = attempt.close_steps(ending);
+        if attempt.is_poisoned() {
+            // Dropped, it ends its lease in the background, and writes nothing of the outcome.
+            self.held = None;
+            return Some(Instead::Refused(self.lease_lost()));
+        }
+        let in_doubt = ending == Ending::Uncertain && attempt.is_in_doubt();
         let outcome = executed(held.meaning(), attempt.stage());
         let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
         self.held = None;
@@ -250,14 +261,21 @@ impl ActiveCall {
                 Some(Instead::Recorded(record)),
             ),
             Ok(Ended::Lost(_)) => {
-                return Some(Instead::Refused(Error::LeaseLost {
-                    operation: Arc::clone(&self.request.operation),
-                }));
+                return Some(Instead::Refused(self.lease_lost()));
             }
             Err(_) => (false, outcome, None),
         };
         self.executed(attempt, outcome, recorded);
-        instead
+        match instead {
+            None if in_doubt => Some(Instead::Refused(attempt.doubt())),
+            instead => instead,
+        }
+    }
+
+    fn lease_lost(&self) -> Error {
+        Error::LeaseLost {
+            operation: Arc::clone(&self.request.operation),
+        }
     }
 
     pub(super) fn executed(&mut self, attempt: &Attempt, outcome: CallOutcome, recorded: bool) {

@@ -21,6 +21,7 @@ use crate::{
         job::Job,
         lease::Lease,
     },
+    step::StepScope,
     store::{StoreError, StoreErrorKind},
 };
 
@@ -71,7 +72,8 @@ impl HeldLease {
         let stream = won.stream.as_ref();
         let holding = claim.hold(won.attempt, won.on_crash, won.meaning, stream);
         let passes = holding.passes();
-        let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, passes);
+        let goes_on = passes || won.meaning == Meaning::GoOn;
+        let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
         handle.observers().transition(
             &request.operation,
             &won.id,
@@ -79,6 +81,10 @@ impl HeldLease {
             claimed(won.meaning, passes),
         );
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent_at));
+        if !lease.attempt.is_of_number() {
+            let scope = StepScope::new(&handle, &lease, won.meaning == Meaning::Fresh);
+            lease.attempt.keep_steps(scope);
+        }
         let place = handle.heartbeats().keep(&lease, won.sent_at);
         Self {
             handle,
@@ -197,7 +203,9 @@ impl Drop for HeldLease {
             Stage::InDoubt => Some(Ending::Uncertain),
             _ => None,
         };
-        if let Some(ending) = known.take().or_else(said) {
+        let is_poisoned = self.lease.attempt.is_poisoned();
+        let ending = known.take().or_else(said).filter(|_| !is_poisoned);
+        if let Some(ending) = ending {
             self.lease.start_completion();
             let (lease, place) = (Arc::clone(&self.lease), self.place.take());
             let reran = lease.attempt.stage() == Stage::RunAgain;
@@ -210,11 +218,10 @@ impl Drop for HeldLease {
             return;
         }
         let attempt = &self.lease.attempt;
-        let ending = if self.polled {
-            Ending::Stopped
-        } else {
-            Ending::Unpolled
-        };
+        let ending = attempt.close_steps(match self.polled {
+            true => Ending::Stopped,
+            false => Ending::Unpolled,
+        });
         if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
             let why = if thread::panicking() {
                 "a panic stopped a body half-way, which will be run again by the next call"

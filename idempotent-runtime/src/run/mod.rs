@@ -10,14 +10,14 @@ mod held;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod in_process;
 mod job;
-mod lease;
+pub(crate) mod lease;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod open_transaction;
 mod raw;
 mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
-mod typed;
+pub(crate) mod typed;
 
 use std::{
     future::{Future, poll_fn},

@@ -1,7 +1,7 @@
 //! The typed form: what a function returns, over the raw form that stores bytes.
 
-mod read;
-mod record;
+pub(crate) mod read;
+pub(crate) mod record;
 
 use std::{
     future::{Future, poll_fn},

@@ -58,6 +58,7 @@ use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+pub(crate) use self::error::no_steps;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
@@ -216,7 +217,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         name: &StepName,
     ) -> Result<Option<Arc<Step>>, StoreError> {
         let _ = (call, name);
-        Err(error::no_steps())
+        Err(no_steps())
     }
 
     /// Puts `next` where the record of this call [takes](crate::lease::takes_steps) steps of its
@@ -233,7 +234,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let _ = (call, seen, next);
-        Err(error::no_steps())
+        Err(no_steps())
     }
 
     /// As [`write_step`](Self::write_step), inside the transaction that is open on `connection`.

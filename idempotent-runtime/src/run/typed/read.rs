@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Typed;
+use super::{Typed, record::Place};
 use crate::{
     error::Error,
     outcome::{Keep, OnError, Stored, Unread},
@@ -21,7 +21,7 @@ pub(super) async fn load<T, E, P, K>(
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    match decode(request, typed, reference).await {
+    match decode(&Place::of(request), typed, reference).await {
         Ok(loaded) => *own = loaded,
         Err(why) => {
             let error = match &why {
@@ -34,8 +34,8 @@ pub(super) async fn load<T, E, P, K>(
     }
 }
 
-pub(super) async fn decode<T, E, P, K>(
-    request: &Request,
+pub(crate) async fn decode<T, E, P, K>(
+    place: &Place<'_>,
     typed: &Typed<P, K>,
     outcome: RawOutcome,
 ) -> Result<Result<T, E>, Unread>
@@ -44,19 +44,14 @@ where
     K: Keep<T> + Clone,
 {
     let kind = outcome.kind;
-    let stored = Stored::new(outcome, request.handle.coder().clone());
+    let stored = Stored::new(outcome, place.coder.clone());
     match kind {
         OutcomeKind::Error => typed
             .on_error
             .decode(&stored)
             .map(Err)
             .map_err(Unread::Undecodable),
-        _ => typed
-            .keep
-            .clone()
-            .read(stored, request.version)
-            .await
-            .map(Ok),
+        _ => typed.keep.clone().read(stored, place.schema).await.map(Ok),
     }
 }
 
@@ -69,25 +64,44 @@ where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    let operation = || Arc::clone(&request.operation);
-    match &record.outcome {
-        Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
-            decode(request, typed, outcome.clone())
-                .await
-                .map_err(|why| match why {
-                    Unread::Undecodable(error) => Error::Unreadable {
-                        operation: operation(),
-                        schema: outcome.schema,
-                        source: error.into(),
-                    },
-                    Unread::NotLoaded(error) => Error::NotLoaded {
-                        operation: operation(),
-                        source: error.into(),
-                    },
-                })
-        }
-        _ => Err(Error::NotReplayable {
+    let operation = &request.operation;
+    replay(
+        &Place::of(request),
+        operation,
+        typed,
+        record.outcome.as_ref(),
+    )
+    .await
+}
+
+/// Reads an outcome back, whose call or step is called so in what is said of it.
+pub(crate) async fn replay<T, E, P, K>(
+    place: &Place<'_>,
+    name: &Arc<str>,
+    typed: &Typed<P, K>,
+    outcome: Option<&RawOutcome>,
+) -> Result<Result<T, E>, Error>
+where
+    P: OnError<E>,
+    K: Keep<T> + Clone,
+{
+    let operation = || Arc::clone(name);
+    let kept = outcome.filter(|outcome| outcome.kind != OutcomeKind::NotReplayable);
+    let Some(outcome) = kept else {
+        return Err(Error::NotReplayable {
             operation: operation(),
-        }),
-    }
+        });
+    };
+    let read = decode(place, typed, outcome.clone()).await;
+    read.map_err(|why| match why {
+        Unread::Undecodable(error) => Error::Unreadable {
+            operation: operation(),
+            schema: outcome.schema,
+            source: error.into(),
+        },
+        Unread::NotLoaded(error) => Error::NotLoaded {
+            operation: operation(),
+            source: error.into(),
+        },
+    })
 }

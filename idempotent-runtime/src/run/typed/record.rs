@@ -8,7 +8,9 @@ use std::{
 use super::{Typed, read::decode};
 use crate::{
     attempt::{Attempt, Stage},
+    codec::Coder,
     error::{BoxError, take_mark},
+    identity::RecordId,
     lease::Ending,
     outcome::{Encoder, Keep, OnError, Stored, Unread, as_own},
     policy::{OnCrash, Verdict},
@@ -57,7 +59,25 @@ where
         }
     }
     call.know(Ending::Done(RawOutcome::not_replayable()));
-    let encoder = Encoder(request.handle.coder());
+    match keep(&Place::of(request), typed, own).await {
+        Some(outcome) => Ending::Done(outcome),
+        None if request.on_crash == OnCrash::Rerun => Ending::Release,
+        None => Ending::Uncertain,
+    }
+}
+
+/// Makes what is to be stored of what a body returned, and puts in its place exactly what a replay
+/// would give. `None` where it is an error of ours, which is nobody's outcome.
+pub(crate) async fn keep<T, E, P, K>(
+    place: &Place<'_>,
+    typed: &Typed<P, K>,
+    own: &mut Result<T, E>,
+) -> Option<RawOutcome>
+where
+    P: OnError<E>,
+    K: Keep<T> + Clone,
+{
+    let encoder = Encoder(place.coder);
     let _of_other_encoders = take_mark();
     let (encoded, otherwise) = match own {
         Ok(value) => (
@@ -72,32 +92,29 @@ where
             "the `Err` cannot be encoded: let serde store it, or write `on_error = ErrorVerdict::verdict`, and `#[verdict(release)]` or `#[verdict(uncertain)]` on its variant",
         ),
     };
-    let outcome = match fit_to_keep(request, encoded, otherwise) {
+    let outcome = match place.fit(encoded, otherwise)? {
         Ok(outcome) => outcome,
-        Err(ending) => return ending,
+        Err(lost) => return Some(lost),
     };
     if K::LOADS && outcome.kind == OutcomeKind::Value {
         // The reference is what counts, and loading may take a while: it is recorded first.
-        let stored = Stored::new(outcome.clone(), request.handle.coder().clone());
-        return match K::reads(&stored) {
-            Ok(_) => Ending::Done(outcome),
-            Err(error) => not_replayable(request, &error),
-        };
+        let stored = Stored::new(outcome.clone(), place.coder.clone());
+        return Some(match K::reads(&stored) {
+            Ok(_) => outcome,
+            Err(error) => place.not_replayable(&error),
+        });
     }
-    let mut reading = pin!(decode(request, typed, outcome.clone()));
-    match poll_fn(|cx| as_own(|| reading.as_mut().poll(cx))).await {
+    let mut reading = pin!(decode(place, typed, outcome.clone()));
+    Some(match poll_fn(|cx| as_own(|| reading.as_mut().poll(cx))).await {
         Ok(replayed) if is_copy::<_, _, P, K>(own, &replayed) => {
             *own = replayed;
-            Ending::Done(outcome)
+            outcome
         }
-        Ok(_) => not_replayable(
-            request,
+        Ok(_) => place.not_replayable(
             &"it comes back as another value, as `Some(None)` and `Some(())` do in JSON: return another type, or give the handle another `codec`",
         ),
-        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
-            not_replayable(request, &error)
-        }
-    }
+        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => place.not_replayable(&error),
+    })
 }
 
 fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T, E>) -> bool {
@@ -108,38 +125,58 @@ fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T,
     }
 }
 
-/// The outcome as it is to be kept, or how the holding ends where it cannot be kept.
-fn fit_to_keep(
-    request: &Request,
-    encoded: Result<RawOutcome, BoxError>,
-    cannot_be_encoded: &str,
-) -> Result<RawOutcome, Ending> {
-    // The mark counts also where encoding went well: a type of the application's may put other words in the refusal's place.
-    if take_mark() {
-        return Err(match request.on_crash {
-            OnCrash::Rerun => Ending::Release,
-            _ => Ending::Uncertain,
-        });
-    }
-    match encoded {
-        Ok(outcome) if outcome.bytes.len() <= request.handle.defaults().max_outcome => {
-            Ok(outcome.with_schema(request.version))
-        }
-        Ok(outcome) => Err(not_replayable(
-            request,
-            &format_args!("{} bytes", outcome.bytes.len()),
-        )),
-        // What a `Serialize` says may quote the value.
-        Err(_) => Err(not_replayable(request, &cannot_be_encoded)),
-    }
+/// Where an outcome is kept, and what is said of it.
+pub(crate) struct Place<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) id: &'a RecordId,
+    pub(crate) coder: &'a Coder,
+    /// The schema version.
+    pub(crate) schema: u32,
+    /// How many bytes it may have.
+    pub(crate) longest: usize,
 }
 
-fn not_replayable(request: &Request, why: &dyn std::fmt::Display) -> Ending {
-    tracing::warn!(
-        operation = &*request.operation,
-        id = %request.id.short(),
-        %why,
-        "an outcome cannot be stored or read back: duplicates will be told that it happened"
-    );
-    Ending::Done(RawOutcome::not_replayable())
+impl<'a> Place<'a> {
+    pub(super) fn of(request: &'a Request) -> Self {
+        Self {
+            operation: &request.operation,
+            id: &request.id,
+            coder: request.handle.coder(),
+            schema: request.version,
+            longest: request.handle.defaults().max_outcome,
+        }
+    }
+
+    /// The outcome as it is to be kept, or the mark of one that cannot be. `None` where it is an
+    /// error of ours: the mark counts also where encoding went well, because a type of the
+    /// application's may put other words in the refusal's place.
+    fn fit(
+        &self,
+        encoded: Result<RawOutcome, BoxError>,
+        cannot_be_encoded: &str,
+    ) -> Option<Result<RawOutcome, RawOutcome>> {
+        if take_mark() {
+            return None;
+        }
+        Some(match encoded {
+            Ok(outcome) if outcome.bytes.len() <= self.longest => {
+                Ok(outcome.with_schema(self.schema))
+            }
+            Ok(outcome) => {
+                let bytes = outcome.bytes.len();
+                Err(self.not_replayable(&format_args!("{bytes} bytes")))
+            }
+            // What a `Serialize` says may quote the value.
+            Err(_) => Err(self.not_replayable(&cannot_be_encoded)),
+        })
+    }
+
+    fn not_replayable(&self, why: &dyn std::fmt::Display) -> RawOutcome {
+        let (operation, id) = (self.operation, self.id.short());
+        tracing::warn!(
+            operation, %id, %why,
+            "an outcome cannot be stored or read back: duplicates will be told that it happened"
+        );
+        RawOutcome::not_replayable()
+    }
 }

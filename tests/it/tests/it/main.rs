@@ -38,6 +38,7 @@ mod outages;
 mod references;
 mod shapes;
 mod sim;
+mod steps;
 mod stragglers;
 mod stubborn;
 mod switches;

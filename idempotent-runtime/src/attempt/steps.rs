@@ -1,0 +1,70 @@
+//! What an attempt knows of the steps of its body.
+
+use std::sync::Arc;
+
+use super::Attempt;
+use crate::{error::Error, lease::Ending, step::StepScope};
+
+impl Attempt {
+    /// Lets its body have steps.
+    pub(crate) fn keep_steps(&self, scope: StepScope) {
+        let _it_is_the_first = self.0.steps.set(scope);
+    }
+
+    /// Notes that its handle is switched off.
+    pub(crate) fn switched_off(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.is_switched_off = true;
+        }
+        self
+    }
+
+    pub(crate) fn is_switched_off(&self) -> bool {
+        self.0.is_switched_off
+    }
+
+    /// Its steps; `None` where it has no record of its own, or one in a transaction.
+    pub(crate) fn steps(&self) -> Option<&StepScope> {
+        self.0.steps.get()
+    }
+
+    /// Whether it is of a number of a stream.
+    pub(crate) fn is_of_number(&self) -> bool {
+        self.0.child_of != self.0.id
+    }
+
+    /// Says that nobody knows whether a step happened: the call becomes uncertain, whatever its
+    /// body returns.
+    pub(crate) fn doubt(&self) -> Error {
+        if let Some(scope) = self.steps() {
+            scope.doubt();
+        }
+        Error::Uncertain {
+            operation: Arc::clone(self.operation_name()),
+            id: *self.id(),
+        }
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.steps().is_some_and(StepScope::is_in_doubt)
+    }
+
+    /// Whether a step could not be recorded while the lease stood: nothing more is written.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.steps().is_some_and(StepScope::is_poisoned)
+    }
+
+    /// How it ends whose body said so. Its steps close: none begins from now on, and none is
+    /// written.
+    pub(crate) fn close_steps(&self, ending: Ending) -> Ending {
+        let Some(scope) = self.steps() else {
+            return ending;
+        };
+        scope.close();
+        match ending {
+            _ if scope.is_in_doubt() => Ending::Uncertain,
+            Ending::Release | Ending::Unpolled if scope.has_steps() => Ending::GiveBack,
+            ending => ending,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What an error answers, and the words that its message is made of.
+
+use std::{fmt, time::Duration};
+
+use super::Error;
+
+/// How a handle is made with what this build has.
+pub(super) const SET_UP: &str = if cfg!(feature = "sqlite") {
+    "Idempotency::sqlite(\"idempotency.db\").await?"
+} else if cfg!(feature = "postgres") {
+    "Idempotency::postgres(url).await?"
+} else if cfg!(feature = "mysql") {
+    "Idempotency::mysql(url).await?"
+} else if cfg!(feature = "redis") {
+    "Idempotency::redis(url).await?"
+} else {
+    "Idempotency::memory()"
+};
+
+/// The names of arguments, in a message.
+pub(super) struct Differing<'a>(pub(super) &'a [String]);
+
+impl fmt::Display for Differing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            write!(f, "{}`{name}`", if i == 0 { " (" } else { ", " })?;
+        }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            f.write_str(")")
+        }
+    }
+}
+
+impl Error {
+    /// Tells whether the same call with the same key can succeed later, without anybody's help.
+    ///
+    /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
+    /// where `load` fails with an error of ours, that one's answer counts. Its
+    /// [`Unreadable::inner`] tells more.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => true,
+            Error::Store(error) => error.is_transient(),
+            Error::CommitUnknown { has_record, .. } => *has_record,
+            Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {
+                Some(ours) => ours.is_retryable(),
+                None => true,
+            },
+            _ => false,
+        }
+    }
+
+    /// How long to wait at most before it is worth trying again, where that is known: the rest of
+    /// the holder's lease.
+    ///
+    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or
+    /// panicked, is seen running until its ending is written, in the background and usually within
+    /// milliseconds.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::InProgress { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The step as an application writes it.
+
+use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
+
+use super::{
+    StepContext, StepLabel,
+    described::Described,
+    name::named,
+    permit::{self, Begun, INSIDE, Permit},
+};
+use crate::{
+    fingerprint::Arguments,
+    outcome::{Classified, FromRefusal, Keep, OnError, Reference, Released, Upgraded, Whole},
+    policy::{OnCrash, Reconciled, Verdict},
+    record::{OutcomeKind, RawOutcome},
+    request::Fingerprintable,
+    run::typed::{
+        Typed,
+        read::{decode, replay},
+        record::keep,
+    },
+};
+
+/// Makes a step of a body: its value is recorded, and an attempt that takes over goes on with it
+/// instead of running the step again.
+///
+/// A step is found by its name, never by its position, so that steps may run side by side, in loops
+/// and in other tasks ([`Attempt::enter`](crate::Attempt::enter)). Each has a name of its own
+/// within its call. The body returns a `Result` whose error has `From<`[`Error`](crate::Error)`>`,
+/// and a value with serde's traits.
+///
+/// A step is at least once: one that was running when its holder vanished runs again. Hand
+/// [`key`](StepContext::key) downstream, which is the same on every attempt, or say
+/// [`at_most_once`](StepCall::at_most_once).
+///
+/// Awaited like this, it is `Send` where its body is. [`StepCall::run`] gives a future for bodies
+/// that are not, and for `FuturesUnordered`.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Error, Idempotency, step};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let idem = Idempotency::memory();
+/// let call = idem.call("trips.book").key("trip-7");
+/// let seat = call.run(async |_| {
+///     let flight = step("flight", async |s| Ok::<_, Error>(format!("seat 12A by {}", s.key()))).await?;
+///     step("mail", async |_| Ok::<_, Error>(())).arguments(&flight).await?;
+///     Ok::<_, Error>(flight)
+/// });
+/// assert!(seat.await?.starts_with("seat 12A by "));
+/// # Ok(()) }
+/// ```
+pub fn step<'a, N: StepLabel, F: 'a>(name: N, body: F) -> StepCall<'a, F> {
+    StepCall {
+        described: Described {
+            label: name.label(),
+            name: named(&name),
+            arguments: Arguments::new(),
+            version: 0,
+            on_crash: OnCrash::Rerun,
+        },
+        body,
+        on_error: Released,
+        keep: Whole,
+        lives: PhantomData,
+    }
+}
+
+/// A step that is being described; [`step`] makes one.
+#[derive(Debug)]
+#[must_use = "a step does nothing until it is awaited"]
+pub struct StepCall<'a, F, P = Released, K = Whole> {
+    described: Described,
+    body: F,
+    on_error: P,
+    keep: K,
+    lives: PhantomData<&'a ()>,
+}
+
+impl<'a, F, P, K> StepCall<'a, F, P, K> {
+    /// Sets what must be equal in a rerun: [`Error::StepChanged`](crate::Error::StepChanged) where
+    /// it is not.
+    pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
+        self.described.arguments.whole(arguments);
+        self
+    }
+
+    /// Adds an argument that must be equal in a rerun, by name, so that
+    /// [`Error::StepChanged`](crate::Error::StepChanged) can name it.
+    pub fn argument<T: Fingerprintable + ?Sized>(mut self, name: &'static str, value: &T) -> Self {
+        self.described.arguments.argument(name, value);
+        self
+    }
+
+    /// Sets the schema version of the value.
+    pub fn version(mut self, version: u32) -> Self {
+        self.described.version = version;
+        self
+    }
+
+    /// Reads what older versions of the program stored.
+    pub fn upgrade<U>(self, upgrade: U) -> StepCall<'a, F, P, Upgraded<U>> {
+        self.with(|on_error, _| (on_error, Upgraded(upgrade)))
+    }
+
+    /// Stores only what `save` makes of the value, and reads the value back with `load`.
+    pub fn reference<S, L>(self, save: S, load: L) -> StepCall<'a, F, P, Reference<S, L>> {
+        self.with(|on_error, _| (on_error, Reference(save, load)))
+    }
+
+    /// A function from `&E` to [`Verdict`] or [`Unrecorded`](crate::Unrecorded) decides what
+    /// becomes of an `Err`, such as `ErrorVerdict::verdict`: a recorded one is given again without
+    /// running, an uncertain one makes the call uncertain. Without a word no `Err` is recorded, and
+    /// the step runs again in the next attempt.
+    pub fn on_error<C>(self, classify: C) -> StepCall<'a, F, Classified<C>, K> {
+        self.with(|_, keep| (Classified(classify), keep))
+    }
+
+    /// Runs the body at most once: that it has begun is written before, which costs one more write.
+    /// Where it has begun and no outcome is recorded, because its holder vanished, its future was
+    /// dropped or its `Err` is not recorded, the next attempt makes the call *uncertain*
+    /// ([`Error::Uncertain`](crate::Error::Uncertain)).
+    ///
+    /// A call without a record refuses such a step, but where the handle is switched off. Redis
+    /// needs `accept_at_most_once_until_failover()`.
+    pub fn at_most_once(mut self) -> Self {
+        self.described.on_crash = OnCrash::Uncertain;
+        self
+    }
+
+    /// Asks what became of the step where it has begun and no outcome is recorded, instead of
+    /// running it again: that it has begun is written before, which costs one more write.
+    ///
+    /// [`Reconciled::Unknown`] makes the call *uncertain*.
+    pub fn reconcile<A, Q, Fut, T, E>(
+        self,
+        ask: A,
+    ) -> StepCall<
+        'a,
+        impl FnOnce(StepContext) -> Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>,
+        P,
+        K,
+    >
+    where
+        F: FnOnce(StepContext) -> Fut + Send + 'a,
+        Fut: Future<Output = Result<T, E>> + Send + 'a,
+        A: FnOnce(StepContext) -> Q + Send + 'a,
+        Q: Future<Output = Reconciled<T, E>> + Send + 'a,
+        T: Send + 'a,
+        E: FromRefusal + Send + 'a,
+    {
+        let Self {
+            mut described,
+            body,
+            on_error,
+            keep,
+            lives,
+        } = self;
+        described.on_crash = OnCrash::Reconcile;
+        let body = move |context: StepContext| -> Pin<Box<dyn Future<Output = _> + Send + 'a>> {
+            Box::pin(async move {
+                if context.asks {
+                    match ask(context.clone()).await {
+                        Reconciled::Happened(value) => return Ok(value),
+                        Reconciled::Failed(error) => return Err(error),
+                        Reconciled::Unknown => {
+                            return Err(E::from_refusal(context.attempt.doubt()));
+                        }
+                        Reconciled::RunAgain => {}
+                    }
+                }
+                body(context).await
+            })
+        };
+        StepCall {
+            described,
+            body,
+            on_error,
+            keep,
+            lives,
+        }
+    }
+
+    fn with<Q, L>(self, change: impl FnOnce(P, K) -> (Q, L)) -> StepCall<'a, F, Q, L> {
+        let (on_error, keep) = change(self.on_error, self.keep);
+        StepCall {
+            described: self.described,
+            body: self.body,
+            on_error,
+            keep,
+            lives: self.lives,
+        }
+    }
+
+    /// Runs the step, or answers with what is recorded of it.
+    ///
+    /// It costs one round trip to the store after the body, one more before it with
+    /// [`at_most_once`](Self::at_most_once) or [`reconcile`](Self::reconcile), and one more look in
+    /// an attempt that takes over.
+    ///
+    /// # Errors
+    ///
+    /// The body's own, recorded or not, or one of ours:
+    /// [`Error::MisplacedStep`](crate::Error::MisplacedStep) and
+    /// [`Error::StepInTransaction`](crate::Error::StepInTransaction) where a step cannot stand, [`Error::DuplicateStep`](crate::Error::DuplicateStep) where its
+    /// name is taken, [`Error::StepChanged`](crate::Error::StepChanged) where its arguments differ
+    /// from those of an earlier attempt, [`Error::LeaseLost`](crate::Error::LeaseLost) where the
+    /// attempt may not go on, [`Error::Uncertain`](crate::Error::Uncertain) where nobody knows
+    /// whether it happened, [`Error::Unreadable`](crate::Error::Unreadable),
+    /// [`Error::NotLoaded`](crate::Error::NotLoaded) and
+    /// [`Error::NotReplayable`](crate::Error::NotReplayable) where its value cannot be given again, and [`Error::Store`](crate::Error::Store).
+    ///
+    /// The body runs before none of them but `LeaseLost` and `Store`: it may have happened then,
+    /// and what it returned is not recorded.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its body was polled, it changes nothing. Dropped later, its body stops, and
+    /// nobody knows how far it came: it may run again in this attempt and in the next, but with
+    /// [`at_most_once`](Self::at_most_once).
+    pub async fn run<T, E, Fut>(self) -> Result<T, E>
+    where
+        F: FnOnce(StepContext) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: FromRefusal,
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+    {
+        let typed = Typed {
+            on_error: self.on_error,
+            keep: self.keep,
+        };
+        // Boxed, so that the future of every step does not hold room for it.
+        let (permit, stands) = match Box::pin(permit::begin(self.described)).await {
+            Ok(Begun::Run(permit)) => return finish(permit, typed, self.body).await,
+            Ok(Begun::Unprotected(context)) => return (self.body)(context).await,
+            Ok(Begun::Recorded(permit, step)) => (permit, step),
+            Err(error) => return Err(E::from_refusal(error)),
+        };
+        read(&permit, &typed, stands.outcome.as_ref()).await
+    }
+}
+
+/// Runs the body and records what it returned.
+async fn finish<T, E, P, K, F, Fut>(mut permit: Permit, typed: Typed<P, K>, body: F) -> Result<T, E>
+where
+    F: FnOnce(StepContext) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    E: FromRefusal,
+    P: OnError<E>,
+    K: Keep<T> + Clone,
+{
+    let (attempt, context) = (permit.attempt.clone(), permit.context());
+    let mut own = INSIDE
+        .scope(attempt, async move { body(context).await })
+        .await;
+    if let Err(error) = &own {
+        match typed.on_error.verdict(error, Verdict::Release) {
+            Verdict::Replay => {}
+            Verdict::Release => return own,
+            Verdict::Uncertain => {
+                let recorded = Box::pin(permit.record_doubt()).await;
+                return recorded.map_or_else(|error| Err(E::from_refusal(error)), |()| own);
+            }
+        }
+    }
+    let Some(outcome) = keep(&permit.place(), &typed, &mut own).await else {
+        return own;
+    };
+    let leads_elsewhere = K::LOADS && outcome.kind == OutcomeKind::Value;
+    let reference = leads_elsewhere.then(|| outcome.clone());
+    match Box::pin(permit.record(outcome)).await {
+        Ok(None) => {}
+        Ok(Some(stands)) => return read(&permit, &typed, stands.outcome.as_ref()).await,
+        Err(error) => return Err(E::from_refusal(error)),
+    }
+    match reference {
+        // Where it cannot be read back now, a replay may find what this load did not.
+        Some(reference) => match decode(&permit.place(), &typed, reference).await {
+            Ok(loaded) => loaded,
+            Err(_) => own,
+        },
+        None => own,
+    }
+}
+
+async fn read<T, E, P, K>(
+    permit: &Permit,
+    typed: &Typed<P, K>,
+    outcome: Option<&RawOutcome>,
+) -> Result<T, E>
+where
+    E: FromRefusal,
+    P: OnError<E>,
+    K: Keep<T> + Clone,
+{
+    let read = replay(&permit.place(), &permit.described(), typed, outcome).await;
+    read.unwrap_or_else(|error| Err(E::from_refusal(error)))
+}
+
+impl<'a, T, E, Fut, F, P, K> IntoFuture for StepCall<'a, F, P, K>
+where
+    F: FnOnce(StepContext) -> Fut + Send + 'a,
+    Fut: Future<Output = Result<T, E>> + Send + 'a,
+    T: Send + 'a,
+    E: FromRefusal + Send + 'a,
+    P: OnError<E> + Send + Sync + 'a,
+    K: Keep<T, Reading: Send> + Clone + Send + Sync + 'a,
+{
+    type Output = Result<T, E>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

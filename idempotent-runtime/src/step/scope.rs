@@ -1,0 +1,125 @@
+//! The steps of one attempt: which names are taken, and whether it may write any.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{
+    handle::{Idempotency, WeakHandle},
+    record::StepName,
+    run::lease::Lease,
+};
+
+/// What an attempt that holds a record knows of its steps.
+pub(crate) struct StepScope {
+    handle: WeakHandle,
+    lease: Weak<Lease>,
+    /// Whether its claim began the life, so that no step of it stands yet.
+    is_fresh: bool,
+    names: Mutex<HashMap<StepName, Taken>>,
+    has_steps: AtomicBool,
+    is_closed: AtomicBool,
+    is_poisoned: AtomicBool,
+    is_in_doubt: AtomicBool,
+}
+
+/// Why a name is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Its step runs, or has an outcome, or must not run again.
+    Kept,
+    /// Its step has run without an outcome, and may run again. What it wrote may stand.
+    Again,
+}
+
+impl StepScope {
+    pub(crate) fn new(handle: &Idempotency, lease: &Arc<Lease>, is_fresh: bool) -> Self {
+        Self {
+            handle: handle.downgrade(),
+            lease: Arc::downgrade(lease),
+            is_fresh,
+            names: Mutex::default(),
+            has_steps: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            is_poisoned: AtomicBool::new(false),
+            is_in_doubt: AtomicBool::new(false),
+        }
+    }
+
+    /// The handle and the lease, while the call is under way.
+    pub(super) fn held(&self) -> Option<(Idempotency, Arc<Lease>)> {
+        let is_over = self.is_closed.load(Ordering::SeqCst) || self.is_poisoned();
+        let held = (!is_over).then(|| (self.handle.upgrade(), self.lease.upgrade()));
+        match held? {
+            (Some(handle), Some(lease)) => Some((handle, lease)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    /// Takes a name for a step that begins: what was known of it. `Err` where it is taken.
+    pub(super) fn take(&self, name: StepName) -> Result<Option<Taken>, ()> {
+        match self.names().insert(name, Taken::Kept) {
+            Some(Taken::Kept) => Err(()),
+            before => Ok(before),
+        }
+    }
+
+    /// Lets a step of this name run again.
+    pub(super) fn let_go(&self, name: StepName) {
+        self.names().insert(name, Taken::Again);
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<StepName, Taken>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that its life has a step, or may have one.
+    pub(super) fn has_one(&self) {
+        self.has_steps.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_steps(&self) -> bool {
+        self.has_steps.load(Ordering::SeqCst)
+    }
+
+    /// From now on no step begins, and none is written.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// A step could not be recorded while the lease stood: this attempt writes nothing more.
+    pub(super) fn poison(&self) {
+        self.is_poisoned.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::SeqCst)
+    }
+
+    /// Nobody knows whether a step happened: the call becomes uncertain.
+    pub(crate) fn doubt(&self) {
+        self.is_in_doubt.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Debug for StepScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepScope")
+            .field("is_fresh", &self.is_fresh)
+            .field("names", &self.names().len())
+            .finish_non_exhaustive()
+    }
+}

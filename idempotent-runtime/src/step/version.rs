@@ -1,0 +1,76 @@
+//! Which path a call takes whose code has changed.
+
+use super::{described::Described, name::named, permit};
+use crate::{
+    error::Error,
+    fingerprint::Arguments,
+    outcome::{Released, Whole},
+    policy::OnCrash,
+    run::typed::{Typed, read::replay, record::keep},
+};
+
+/// Tells whether a call takes the path that came with this name: calls that began before the code
+/// had it finish on the old path.
+///
+/// The answer is recorded once, like a step, and is the same on every attempt. A call that begins
+/// with this build takes the new path. One that an earlier attempt began, which did not come here,
+/// takes the old one: nobody can tell whether that attempt ran the old code. Delete the old path
+/// once no such call is left. A call without a record takes the new path.
+///
+/// # Errors
+///
+/// As [`StepCall::run`].
+///
+/// # Cancel safety
+///
+/// As [`StepCall::run`].
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Error, Idempotency, step, step_version};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let idem = Idempotency::memory();
+/// let call = idem.call("orders.ship").key("order-42");
+/// let carrier = call.run(async |_| {
+///     if step_version("two carriers").await? {
+///         step("choose", async |_| Ok::<_, Error>("fast".to_owned())).await
+///     } else {
+///         Ok("slow".to_owned())
+///     }
+/// });
+/// assert_eq!(carrier.await?, "fast");
+/// # Ok(()) }
+/// ```
+pub async fn step_version(name: &'static str) -> Result<bool, Error> {
+    let described = Described {
+        label: name,
+        name: named(&("step_version", name)),
+        arguments: Arguments::new(),
+        version: 0,
+        on_crash: OnCrash::Rerun,
+    };
+    let typed = Typed {
+        on_error: Released,
+        keep: Whole,
+    };
+    let (permit, stands) = match permit::begin(described).await? {
+        permit::Begun::Unprotected(_) => return Ok(true),
+        permit::Begun::Recorded(permit, step) => (permit, step),
+        permit::Begun::Run(mut permit) => {
+            let mut takes_new = Ok::<_, Error>(permit.is_fresh());
+            let kept = keep(&permit.place(), &typed, &mut takes_new).await;
+            let Some(outcome) = kept else {
+                return takes_new;
+            };
+            match permit.record(outcome).await? {
+                None => return takes_new,
+                Some(stands) => (permit, stands),
+            }
+        }
+    };
+    let described = permit.described();
+    replay(&permit.place(), &described, &typed, stands.outcome.as_ref()).await?
+}
