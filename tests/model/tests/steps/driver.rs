@@ -5,10 +5,11 @@ use stateright::{Model, Property};
 
 use crate::{
     body::{drop_step, held},
+    canonical::Forgets,
     faults::Fault,
     sights::Sight,
     watch::{Promise, Watch},
-    world::{At, End, FIRST, Held, Request, STEPS, Seen, Worker, World},
+    world::{At, End, Held, Request, STEPS, Seen, Worker, World},
 };
 
 /// The callers, and the mistake that is made.
@@ -19,11 +20,14 @@ pub(crate) struct Protocol {
     pub(crate) on_crash: OnCrash,
     /// The choice of both steps.
     pub(crate) at_most_once: bool,
-    /// How many attempts are made.
-    pub(crate) attempts: u8,
+    /// How many claims are applied.
+    pub(crate) claims: u8,
     pub(crate) stragglers: u8,
     pub(crate) drops: u8,
     pub(crate) fault: Fault,
+    /// Whether workers that can do nothing any more are idle. A fault may let somebody write who
+    /// otherwise could not.
+    pub(crate) forgets: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,14 @@ pub(crate) enum Delivery {
 }
 
 impl Protocol {
+    fn forgetting(&self) -> Forgets {
+        match (self.forgets, self.at_most_once) {
+            (false, _) => Forgets::Nobody,
+            (true, false) => Forgets::WhoCannotWrite,
+            (true, true) => Forgets::WhoCannotRun,
+        }
+    }
+
     fn act(&self, world: &mut World, action: Action) {
         match action {
             Action::Call(worker) => self.call(world, worker),
@@ -88,9 +100,7 @@ impl Protocol {
         match world.workers[worker] {
             Worker::Absent => return,
             Worker::Idle => {
-                if world.next < FIRST + self.attempts {
-                    actions.push(Action::Call(worker));
-                }
+                actions.push(Action::Call(worker));
                 return;
             }
             Worker::Claiming(claiming) => {
@@ -164,10 +174,9 @@ impl Model for Protocol {
             straggler: None,
             stragglers_left: self.stragglers,
             drops_left: self.drops,
-            next: FIRST,
             watch: Watch::default(),
         };
-        vec![world.canonical()]
+        vec![world.canonical(self.forgetting())]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
@@ -187,14 +196,11 @@ impl Model for Protocol {
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         self.act(&mut next, action);
-        Some(next.canonical())
+        Some(next.canonical(self.forgetting()))
     }
 
-    /// An attempt whose answers get lost could claim again for ever.
     fn within_boundary(&self, world: &World) -> bool {
-        world
-            .cell
-            .is_none_or(|cell| cell.token <= self.attempts + 1)
+        world.cell.is_none_or(|cell| cell.token <= self.claims)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

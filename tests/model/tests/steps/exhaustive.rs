@@ -13,16 +13,17 @@ use crate::{
 };
 
 /// Seen by all workers.
-const EVERYWHERE: &[Sight] = &[StalledRefused, Recognised, WentOn, Mixed, NextLife];
+const EVERYWHERE: &[Sight] = &[Recognised, WentOn, Mixed, NextLife];
 
 const RERUN: Protocol = Protocol {
     workers: 2,
     on_crash: OnCrash::Rerun,
     at_most_once: false,
-    attempts: 3,
+    claims: 3,
     stragglers: 0,
     drops: 0,
     fault: Fault::None,
+    forgets: true,
 };
 
 /// Checks everything that the workers can do, and that all of `sights` can be seen in it.
@@ -75,6 +76,7 @@ fn two_workers_that_rerun() {
 fn three_workers_that_rerun() {
     let protocol = Protocol {
         workers: 3,
+        claims: 4,
         ..RERUN
     };
     holds("rerun, three", protocol, &[Replayed]);
@@ -111,4 +113,29 @@ fn two_workers_whose_record_is_left_uncertain() {
         ..RERUN
     };
     holds("uncertain record", protocol, &[PausedWrites, FoundItsOwn]);
+}
+
+/// Nobody who was forgotten could have broken a promise.
+#[test]
+fn two_workers_of_whom_nobody_is_forgotten() {
+    let rerun = Protocol {
+        claims: 2,
+        stragglers: 1,
+        forgets: false,
+        ..RERUN
+    };
+    let at_most_once = Protocol {
+        at_most_once: true,
+        ..rerun.clone()
+    };
+    holds(
+        "rerun, nobody forgotten",
+        rerun,
+        &[Replayed, StalledRefused],
+    );
+    holds(
+        "at most once, nobody forgotten",
+        at_most_once,
+        &[StalledRefused],
+    );
 }

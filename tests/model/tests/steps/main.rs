@@ -10,7 +10,7 @@
 //!
 //! # What is bounded
 //!
-//! * How many attempts are made, how many requests straggle, and how often a step is dropped.
+//! * How many claims are applied, how many requests straggle, and how often a step is dropped.
 //! * A lease and a retention are one move of the clock each.
 //!
 //! # What is not
@@ -29,6 +29,7 @@
 )]
 
 mod body;
+mod canonical;
 mod driver;
 mod pack;
 mod sights;

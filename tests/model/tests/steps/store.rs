@@ -66,7 +66,6 @@ pub(crate) fn write_step(world: &mut World, fault: Fault, request: &StepRequest)
 pub(crate) fn admits(cell: Option<Cell>, fault: Fault, request: &StepRequest) -> bool {
     cell.is_some_and(|cell| match fault {
         Fault::FencedByToken => cell.token == request.token,
-        Fault::FenceIgnoresState => cell.attempt == request.next.attempt,
         _ => takes_steps(&cell.record(), attempt(request.next.attempt)),
     })
 }

@@ -18,20 +18,20 @@ use crate::{
 const LIVES: usize = 5;
 /// An attempt that comes after all others.
 const LAST: Name = 60;
+const NOBODY: Name = 0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Watch {
     /// Counts the lives of the record.
     pub(crate) life: u8,
     /// The values that were recorded in this life.
-    recorded: [StepVersion; STEPS],
+    pub(crate) recorded: [StepVersion; STEPS],
     /// The steps that were recorded when the last claim was applied.
     pub(crate) at_claim: [bool; STEPS],
-    /// The attempt of that claim, and whether it has ended since.
-    claimant: Name,
-    has_ended: bool,
+    /// The attempt of that claim; nobody's where it has ended since.
+    pub(crate) claimant: Name,
     /// How often each step had its effect, where it may have one at most.
-    effects: [[u8; STEPS]; LIVES],
+    pub(crate) effects: [[u8; STEPS]; LIVES],
     pub(crate) broken: Broken,
 }
 
@@ -113,11 +113,12 @@ impl World {
         match write.kind {
             Kind::Claim(Meaning::Park | Meaning::LeaveUncertain) => {}
             Kind::Claim(_) => {
-                (watch.claimant, watch.has_ended) = (write.by, false);
+                watch.claimant = write.by;
                 watch.at_claim = watch.recorded.map(|value| value != NONE);
             }
-            Kind::End(end) => watch.has_ended |= write.by == watch.claimant && is_over(end),
-            Kind::GiveUp => watch.has_ended |= write.by == watch.claimant,
+            Kind::End(end) if !is_over(end) => {}
+            Kind::End(_) | Kind::GiveUp if write.by == watch.claimant => watch.claimant = NOBODY,
+            Kind::End(_) | Kind::GiveUp => {}
         }
         let recorded = watch.recorded;
         let answers = next.state == State::Done;
@@ -130,7 +131,7 @@ impl World {
 
     /// A step was written.
     pub(crate) fn witness_step(&mut self, request: &StepRequest) {
-        let holds = self.watch.claimant == request.next.attempt && !self.watch.has_ended;
+        let holds = self.watch.claimant == request.next.attempt;
         self.must(Promise::Fenced, holds);
         let value = request.next.value();
         let recorded = &mut self.watch.recorded[usize::from(request.step)];

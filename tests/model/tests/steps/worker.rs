@@ -20,11 +20,8 @@ use crate::{
 impl Protocol {
     /// Begins a call.
     pub(crate) fn call(&self, world: &mut World, worker: usize) {
-        let attempt = world.next;
+        let attempt = world.fresh_name();
         self.look(world, worker, attempt, false);
-        if world.workers[worker] != Worker::Idle {
-            world.next += 1;
-        }
     }
 
     /// Decides about what stands.
@@ -115,7 +112,10 @@ impl Protocol {
         delivery: Delivery,
     ) {
         let holding = held.holding(self.on_crash);
-        let ending = held.ending(end);
+        let ending = held.ending(match end {
+            End::GiveBack if self.fault == Fault::GivenBackByName => End::Stopped,
+            _ => end,
+        });
         let write = Write {
             by: held.attempt,
             seen: held.seen,

@@ -31,8 +31,6 @@ pub(crate) struct World {
     pub(crate) straggler: Option<Request>,
     pub(crate) stragglers_left: u8,
     pub(crate) drops_left: u8,
-    /// The attempt that begins next.
-    pub(crate) next: Name,
     pub(crate) watch: Watch,
 }
 
@@ -225,7 +223,7 @@ impl Worker {
     }
 
     /// No two workers have one attempt.
-    fn order(&self) -> Name {
+    pub(crate) fn order(&self) -> Name {
         match self {
             Worker::Absent => 0,
             Worker::Idle => 1,
@@ -248,7 +246,7 @@ impl Held {
 }
 
 impl World {
-    /// A lease or a retention passes; whether anybody can tell.
+    /// A lease or a retention passes.
     pub(crate) fn tick(&mut self) {
         if let Some(cell) = &mut self.cell {
             cell.lease = cell.lease.saturating_sub(1);
@@ -273,9 +271,10 @@ impl World {
         }
     }
 
-    /// Gives one name to worlds that differ only in the order of their workers.
-    pub(crate) fn canonical(mut self) -> Self {
-        self.workers.sort_unstable_by_key(Worker::order);
-        self
+    /// A name that no attempt has.
+    pub(crate) fn fresh_name(&mut self) -> Name {
+        let mut fresh = FIRST;
+        self.each_name(|name| fresh = fresh.max(*name + 1));
+        fresh
     }
 }
