@@ -211,6 +211,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Looks at a step of the life that the record of this call is in; `None` where there is none.
+    ///
+    /// It is not fenced: an attempt that lost the record may see a step of a later life. What it
+    /// found counts only where the lease of the attempt still stands when the answer is there.
     async fn load_step(
         &self,
         call: &RecordId,
