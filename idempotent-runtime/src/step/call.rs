@@ -69,6 +69,9 @@ pub fn step<'a, N: StepLabel, F: 'a>(name: N, body: F) -> StepCall<'a, F> {
     }
 }
 
+/// A step that runs.
+type Running<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
 /// A step that is being described; [`step`] makes one.
 #[derive(Debug)]
 #[must_use = "a step does nothing until it is awaited"]
@@ -138,12 +141,7 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
     pub fn reconcile<A, Q, Fut, T, E>(
         self,
         ask: A,
-    ) -> StepCall<
-        'a,
-        impl FnOnce(StepContext) -> Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>,
-        P,
-        K,
-    >
+    ) -> StepCall<'a, impl FnOnce(StepContext) -> Running<'a, T, E>, P, K>
     where
         F: FnOnce(StepContext) -> Fut + Send + 'a,
         Fut: Future<Output = Result<T, E>> + Send + 'a,
@@ -160,7 +158,7 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
             lives,
         } = self;
         described.on_crash = OnCrash::Reconcile;
-        let body = move |context: StepContext| -> Pin<Box<dyn Future<Output = _> + Send + 'a>> {
+        let body = move |context: StepContext| -> Running<'a, T, E> {
             Box::pin(async move {
                 if context.asks {
                     match ask(context.clone()).await {
@@ -311,7 +309,7 @@ where
     K: Keep<T, Reading: Send> + Clone + Send + Sync + 'a,
 {
     type Output = Result<T, E>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+    type IntoFuture = Running<'a, T, E>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())

@@ -9,6 +9,8 @@ mod permit;
 mod scope;
 mod version;
 
+#[cfg(feature = "tower")]
+pub(crate) use self::name::STEP_NAME;
 pub(crate) use self::scope::StepScope;
 pub use self::{
     call::{StepCall, step},

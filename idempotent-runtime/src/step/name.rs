@@ -5,6 +5,9 @@ use crate::{
     record,
 };
 
+/// The part of a call that has no usable name, in an error.
+pub(crate) const STEP_NAME: &str = "step name";
+
 /// The longest name of a step, in bytes of text.
 pub(super) const LONGEST: usize = 1024;
 

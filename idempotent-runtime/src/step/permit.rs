@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{StepContext, described::Described, scope::StepScope};
+use super::{StepContext, described::Described, name::STEP_NAME, scope::StepScope};
 use crate::{
     attempt::{Attempt, try_current},
     error::Error,
@@ -56,7 +56,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     let operation = || Arc::clone(attempt.operation_name());
     let name = described.name.map_err(|source| Error::InvalidKey {
         operation: operation(),
-        part: "step name",
+        part: STEP_NAME,
         source,
     })?;
     let Some(scope) = attempt.steps() else {
@@ -258,8 +258,10 @@ impl Permit {
                 }
                 Err(error) => error,
             };
-            let is_over = self.lease.is_over(self.handle.timer().now());
-            if is_over || (!error.is_transient() && !lighten(&mut step)) {
+            if !error.is_transient() && lighten(&mut step) {
+                continue;
+            }
+            if !error.is_transient() || self.lease.is_over(self.handle.timer().now()) {
                 self.poison(&error);
                 return Err(error.into());
             }

@@ -1,7 +1,7 @@
 //! From the reasons why a call got no answer to problems.
 
 use super::{Kind, Problem, Reason};
-use crate::{error::Error, key::KeyError};
+use crate::{error::Error, key::KeyError, step::STEP_NAME};
 
 /// What a handler that carries the attribute itself answers with.
 impl From<&Error> for Problem {
@@ -28,6 +28,9 @@ impl From<&Error> for Problem {
             | Error::NotReplayable { .. } => Self::new(Kind::ResultUnavailable),
             Error::Expired { .. } => Self::new(Kind::ResultExpired),
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
+            Error::InvalidKey {
+                part: STEP_NAME, ..
+            } => Self::new(Kind::Misconfigured),
             Error::InvalidKey { source, .. } => invalid(source),
             Error::Store(_) => Self::new(Kind::StoreUnavailable),
             Error::TransactionEnded { .. } | Error::Commit { .. } => Self::new(Kind::HandlerFailed),
@@ -36,7 +39,11 @@ impl From<&Error> for Problem {
             Error::InvalidMessage { .. } | Error::MessageChanged { .. } => {
                 Self::new(Kind::HandlerFailed)
             }
-            Error::Recursive { .. }
+            Error::DuplicateStep { .. }
+            | Error::StepChanged { .. }
+            | Error::StepInTransaction { .. }
+            | Error::MisplacedStep { .. }
+            | Error::Recursive { .. }
             | Error::DuplicateOperation { .. }
             | Error::InvalidArguments { .. }
             | Error::InvalidPolicy(_)
