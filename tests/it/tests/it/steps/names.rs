@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use idempotent_runtime::{Error, StepContext, current, step, testing::Gate};
+use idempotent_runtime::{Error, FencingToken, StepContext, current, step, testing::Gate};
 
 use super::{Trip, successor};
 use crate::harness::World;
@@ -237,11 +237,11 @@ async fn a_key_of_a_step_is_no_key_of_its_call(world: World) {
     let keys = call
         .run(async |attempt| {
             let own = async |s: StepContext| {
-                let token = s.token().map(|token| token.as_u64());
+                let token = s.token().map(FencingToken::as_u64);
                 Ok::<_, Error>((s.key(), s.child_key("mail"), token))
             };
             let (key, mail, token) = step("flight", own).await?;
-            assert_eq!(token, attempt.fencing_token().map(|token| token.as_u64()));
+            assert_eq!(token, attempt.fencing_token().map(FencingToken::as_u64));
             let others = ["flight", "step", "mail"].map(|name| attempt.child_key(name));
             Ok::<_, Error>((vec![key, mail], others.to_vec()))
         })
