@@ -152,6 +152,13 @@ pub mod wire;
 
 #[doc(inline)]
 pub use crate::call::{CallBuilder, RawEnding};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+)]
+#[doc(inline)]
+pub use crate::step::step_in;
 #[doc = include_str!("idempotent.md")]
 pub use idempotent_macros::idempotent;
 pub use idempotent_macros::{ErrorVerdict, KeyPart};

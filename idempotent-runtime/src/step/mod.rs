@@ -6,12 +6,22 @@ mod context;
 mod described;
 mod name;
 mod permit;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod permit_in;
 mod scope;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
 mod version;
 
 #[cfg(feature = "tower")]
 pub(crate) use self::name::STEP_NAME;
 pub(crate) use self::scope::StepScope;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+)]
+pub use self::transaction::{StepIn, in_transaction, step_in};
 pub use self::{
     call::{StepCall, step},
     context::StepContext,

@@ -36,8 +36,8 @@ pub(super) enum Begun {
 /// an outcome is recorded, it lets go of its name, but where it must not run again.
 pub(super) struct Permit {
     pub(super) attempt: Attempt,
-    handle: Idempotency,
-    lease: Arc<Lease>,
+    pub(super) handle: Idempotency,
+    pub(super) lease: Arc<Lease>,
     label: &'static str,
     name: StepName,
     fingerprint: Fingerprinted,
@@ -47,7 +47,7 @@ pub(super) struct Permit {
     seen: Option<Version>,
     /// Whether an earlier attempt began it, and the reconciling function knows more.
     asks: bool,
-    keeps_name: bool,
+    pub(super) keeps_name: bool,
 }
 
 /// Takes a step's name, and finds out what it may do.
@@ -159,7 +159,7 @@ impl Permit {
     }
 
     /// A step begins only while the lease stands.
-    fn check_lease(&self) -> Result<(), Error> {
+    pub(super) fn check_lease(&self) -> Result<(), Error> {
         let is_over = self.lease.is_over(self.handle.timer().now());
         match is_over || self.attempt.is_lost() {
             true => Err(self.lost()),
@@ -221,7 +221,7 @@ impl Permit {
         Ok(())
     }
 
-    fn step(&self, state: StepState, outcome: Option<RawOutcome>) -> Step {
+    pub(super) fn step(&self, state: StepState, outcome: Option<RawOutcome>) -> Step {
         Step {
             name: self.name,
             label: self.label.into(),
@@ -252,10 +252,7 @@ impl Permit {
                 Ok(StepWrite::Stands(stands)) => {
                     return Ok(Some(stands).filter(|stands| stands.version != step.version));
                 }
-                Ok(StepWrite::Lost(_)) => {
-                    self.lose();
-                    return Err(self.lost());
-                }
+                Ok(StepWrite::Lost(_)) => return Err(self.lose()),
                 Err(error) => error,
             };
             if !error.is_transient() && lighten(&mut step) {
@@ -288,7 +285,7 @@ impl Permit {
     }
 
     /// The step is done and cannot be recorded: the next attempt must not find this one at work.
-    fn poison(&self, error: &StoreError) {
+    pub(super) fn poison(&self, error: &StoreError) {
         let operation = self.attempt.operation();
         tracing::error!(
             operation, id = %self.attempt.id(), step = self.label, %error,
@@ -299,15 +296,17 @@ impl Permit {
         self.lose();
     }
 
-    fn lose(&self) {
+    /// Says that another attempt holds the record, or somebody has settled it.
+    pub(super) fn lose(&self) -> Error {
         let attempt = &self.attempt;
         if attempt.lose() {
             let (observers, change) = (self.handle.observers(), RecordChange::LeaseLost);
             observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
         }
+        self.lost()
     }
 
-    fn scope(&self) -> &StepScope {
+    pub(super) fn scope(&self) -> &StepScope {
         let scope = self.attempt.steps();
         scope.expect("a permit is given by the scope of its attempt")
     }

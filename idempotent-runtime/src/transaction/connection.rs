@@ -9,19 +9,19 @@ use crate::store::{StoreError, sealed::Sealed as _};
 
 /// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
 /// it is closed elsewhere, so that no transaction is left open on it.
-pub(super) struct OwnedConnection<DB: SqlDatabase>(Option<PoolConnection<DB>>);
+pub(crate) struct OwnedConnection<DB: SqlDatabase>(Option<PoolConnection<DB>>);
 
 const DOING: &str = "running a transaction";
 
 impl<DB: SqlDatabase> OwnedConnection<DB> {
-    pub(super) async fn acquire(pool: &Pool<DB>) -> Result<Self, StoreError> {
+    pub(crate) async fn acquire(pool: &Pool<DB>) -> Result<Self, StoreError> {
         let acquired = pool.acquire().await;
         acquired
             .map(|pooled| Self(Some(pooled)))
             .map_err(failure::<DB>)
     }
 
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         &mut self,
         isolation: Option<Isolation>,
     ) -> Result<Transaction<'_, DB>, StoreError> {
@@ -36,7 +36,7 @@ impl<DB: SqlDatabase> OwnedConnection<DB> {
     }
 
     /// Gives a connection back on which no transaction is open.
-    pub(super) async fn give_back(mut self) {
+    pub(crate) async fn give_back(mut self) {
         if let (Some(statement), Some(connection)) = (DB::RESTORE, self.0.as_deref_mut())
             && connection.execute(statement.to_owned()).await.is_err()
         {
@@ -88,7 +88,7 @@ fn causes<'a>(
 }
 
 /// How a COMMIT ended that was answered with an error.
-pub(super) enum CommitFailure {
+pub(crate) enum CommitFailure {
     /// Another transaction was in the way, and nothing stands.
     Conflict(StoreError),
     /// The database refused it, and nothing stands.
@@ -98,7 +98,7 @@ pub(super) enum CommitFailure {
 }
 
 impl CommitFailure {
-    pub(super) fn of<DB: SqlDatabase>(error: sqlx::Error) -> Self {
+    pub(crate) fn of<DB: SqlDatabase>(error: sqlx::Error) -> Self {
         let is_refused = error.as_database_error().is_some() && !DB::is_broken(&error);
         match is_refused {
             false => Self::Unknown,

@@ -12,7 +12,11 @@ use std::time::Duration;
 use sqlx::Pool;
 
 pub use self::{around::transaction, database::SqlDatabase};
-pub(crate) use self::{database::sealed::Dialect, run::transact};
+pub(crate) use self::{
+    connection::{CommitFailure, OwnedConnection},
+    database::sealed::Dialect,
+    run::transact,
+};
 
 /// How long a database may be silent where nobody says how long a duplicate waits.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);

@@ -4,6 +4,7 @@ mod doubts;
 mod losses;
 mod names;
 mod reruns;
+mod transactions;
 mod values;
 
 use idempotent_runtime::{Error, StepContext, testing::Gate};
