@@ -1,6 +1,7 @@
 //! Steps: a body goes on where an earlier attempt of it stopped.
 
 mod doubts;
+mod front_ends;
 mod losses;
 mod names;
 mod reruns;
