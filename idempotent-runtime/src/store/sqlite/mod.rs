@@ -53,7 +53,7 @@ use crate::{
 /// them; [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
 ///
 /// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
-/// it, a completion fails with [`StoreErrorKind::Full`].
+/// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
 ///
 /// # Examples
 ///
