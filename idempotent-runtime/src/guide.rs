@@ -15,6 +15,7 @@
 //! | a provider sends webhooks | [`standard_webhooks`] |
 //! | the queue is Amazon SQS, or a function of AWS Lambda consumes | [`sqs_and_lambda`] |
 //! | events are numbered, and none may be missing or out of order | [`sequences`] |
+//! | a body has several effects, and must go on where it stopped | [`steps`] |
 //! | a message must go out if, and only if, rows were committed | [`outbox`] |
 //! | the same, and Debezium reads the database already | [`change_data_capture`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
@@ -51,6 +52,9 @@ pub mod sqs_and_lambda {}
 
 #[doc = include_str!("guide/sequences.md")]
 pub mod sequences {}
+
+#[doc = include_str!("guide/steps.md")]
+pub mod steps {}
 
 #[doc = include_str!("guide/outbox.md")]
 pub mod outbox {}

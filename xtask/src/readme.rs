@@ -22,6 +22,7 @@ fn the_listings_of_capabilities_are_those_of_the_guide_which_are_tested() {
     let readme = read("README.md");
     for (title, page) in [
         ("Consumers", "message_consumers"),
+        ("Steps", "steps"),
         ("Sequences", "sequences"),
         ("Outbox and relay", "outbox"),
     ] {

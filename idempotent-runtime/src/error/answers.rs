@@ -38,7 +38,7 @@ impl Error {
     ///
     /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
     /// where `load` fails with an error of ours, that one's answer counts. Its
-    /// [`Unreadable::inner`] tells more.
+    /// [`Unreadable::inner`](crate::Unreadable::inner) tells more.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

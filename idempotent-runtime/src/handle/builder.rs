@@ -291,7 +291,7 @@ impl Builder {
     }
 
     /// Leaves the readable key and scope out of the records: only their hash identifies them.
-    /// Outcomes stay readable.
+    /// Outcomes, also those of steps, stay readable.
     pub fn redact_keys(mut self) -> Self {
         self.parts.redact_keys = true;
         self

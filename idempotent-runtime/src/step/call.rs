@@ -39,14 +39,15 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use idempotent_runtime::{Error, Idempotency, step};
+/// use idempotent_runtime::{Error, Idempotency, StepContext, step};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let idem = Idempotency::memory();
 /// let call = idem.call("trips.book").key("trip-7");
 /// let seat = call.run(async |_| {
-///     let flight = step("flight", async |s| Ok::<_, Error>(format!("seat 12A by {}", s.key()))).await?;
+///     let body = async |s: StepContext| Ok::<_, Error>(format!("seat 12A by {}", s.key()));
+///     let flight = step("flight", body).await?;
 ///     step("mail", async |_| Ok::<_, Error>(())).arguments(&flight).await?;
 ///     Ok::<_, Error>(flight)
 /// });

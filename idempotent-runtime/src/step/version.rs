@@ -19,11 +19,11 @@ use crate::{
 ///
 /// # Errors
 ///
-/// As [`StepCall::run`].
+/// As [`StepCall::run`](crate::step::StepCall::run).
 ///
 /// # Cancel safety
 ///
-/// As [`StepCall::run`].
+/// As [`StepCall::run`](crate::step::StepCall::run).
 ///
 /// # Examples
 ///

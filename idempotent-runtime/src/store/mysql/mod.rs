@@ -67,6 +67,14 @@ use crate::{
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
+/// # Tables
+///
+/// `idempotent_records` has a row for each record, `idempotent_steps` one for each
+/// [step](crate::guide::steps) of a body, and `idempotent_schema` says which builds can use them.
+/// The user needs SELECT, INSERT, UPDATE and DELETE on the first two, and SELECT on the third one.
+/// A purge deletes steps together with their record. A record that is deleted by hand leaves its
+/// steps, which no call sees any more: delete those of the same `record`, too.
+///
 /// # Failover
 ///
 /// One server at a time may take writes: in a cluster with several, say one of them, because leases

@@ -70,14 +70,22 @@ use crate::{
 /// and tried again for as long as [`max_run_time`](crate::handle::Builder::max_run_time) says;
 /// after a lease, another call may take over first.
 ///
+/// # Tables
+///
+/// `idempotent_records` has a row for each record, `idempotent_steps` one for each
+/// [step](crate::guide::steps) of a body, and `idempotent_schema` says which builds can use them. A
+/// purge deletes steps together with their record. A record that is deleted by hand leaves its
+/// steps, which no call sees any more: delete those of the same `record`, too.
+///
 /// # Rights
 ///
-/// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the
-/// other one, and EXECUTE on `pg_notify`, which everybody has unless it was revoked. Who may not
-/// update, or not tell, is given what is recorded, and runs nothing: a call that begins is refused
-/// with [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications
-/// is full, nobody is told, and who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE
-/// on the schema where there is something to do.
+/// The user needs SELECT, INSERT, UPDATE and DELETE on the tables of the records and of the steps,
+/// SELECT on the third one, and EXECUTE on `pg_notify`, which everybody has unless it was revoked.
+/// A purge needs DELETE on both, also where no call has steps. Who may not update, or not tell, is
+/// given what is recorded, and runs nothing: a call that begins is refused with
+/// [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications is
+/// full, nobody is told, and who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE on
+/// the schema where there is something to do.
 ///
 /// # Encryption
 ///

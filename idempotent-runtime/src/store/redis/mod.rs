@@ -126,6 +126,9 @@ use crate::{
 /// what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5 parked; moments are microseconds since 1970; `outcome` is
 /// what the codec wrote. A running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
 ///
+/// Each [step](crate::guide::steps) of a body is a field `step:<hash of its name>`. Its bytes are
+/// packed, and show the literal part of the name. The field `steps` marks a record that has some.
+///
 /// # What it costs operators
 ///
 /// Keys are in no order, and no index can stand in the slots of all of them: [`scan`](Store::scan) and [`purge`](Store::purge)

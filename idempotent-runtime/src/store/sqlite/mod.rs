@@ -52,8 +52,12 @@ use crate::{
 /// scopes and outcomes are readable in it, so set the umask, or the permissions of the folder, where others must not read
 /// them; [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
 ///
+/// The table `idempotent_records` has a row for each record, `idempotent_steps` one for each
+/// [step](crate::guide::steps) of a body, and `idempotent_schema` says which builds can use them. A
+/// trigger deletes the steps of a record that is deleted, by a purge or by hand.
+///
 /// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
-/// it, a completion fails with [`StoreErrorKind::Full`].
+/// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
 ///
 /// # Examples
 ///
