@@ -54,7 +54,12 @@ use crate::{
 /// assert!(seat.await?.starts_with("seat 12A by "));
 /// # Ok(()) }
 /// ```
-pub fn step<'a, N: StepLabel, F: 'a>(name: N, body: F) -> StepCall<'a, F> {
+pub fn step<'a, N, F, Fut>(name: N, body: F) -> StepCall<'a, F>
+where
+    N: StepLabel,
+    F: FnOnce(StepContext) -> Fut + 'a,
+    Fut: Future,
+{
     StepCall {
         described: Described {
             label: name.label(),

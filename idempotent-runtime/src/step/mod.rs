@@ -4,7 +4,7 @@
 mod call;
 mod context;
 mod described;
-mod name;
+pub(crate) mod name;
 mod permit;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod permit_in;
@@ -13,8 +13,6 @@ mod scope;
 mod transaction;
 mod version;
 
-#[cfg(feature = "tower")]
-pub(crate) use self::name::STEP_NAME;
 pub(crate) use self::scope::StepScope;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(

@@ -1,7 +1,7 @@
 //! From the reasons why a call got no answer to problems.
 
 use super::{Kind, Problem, Reason};
-use crate::{error::Error, key::KeyError, step::STEP_NAME};
+use crate::{error::Error, key::KeyError, step::name::STEP_NAME};
 
 /// What a handler that carries the attribute itself answers with.
 impl From<&Error> for Problem {
