@@ -1,6 +1,8 @@
 //! A call that is under way, without the types of its function: what stands here is compiled once,
 //! and not again for every annotated function.
 
+mod outcomes;
+
 use std::{
     future::{Future, poll_fn},
     mem,
@@ -12,15 +14,18 @@ use std::{
 
 use tracing::{Span, field};
 
+use self::outcomes::answer_of;
+pub(super) use self::outcomes::executed;
+pub(crate) use self::outcomes::is_kept;
 #[cfg(feature = "sqlite")]
 use crate::attempt::{is_held, is_shut_out};
 use crate::{
     attempt::{Attempt, Stage},
     error::Error,
     identity::RecordId,
-    lease::{Ending, Meaning},
+    lease::Ending,
     observe::{CallEvent, CallOutcome, CallReport, UnprotectedReason},
-    record::{FencingToken, OutcomeKind, Record, Time},
+    record::{FencingToken, Record, Time},
     request::{Asked, Protection, Request},
     run::{
         admit::{Admission, Admitting},
@@ -373,42 +378,4 @@ pub(crate) fn within<F: Future>(
         let _inside = span.enter();
         work.as_mut().poll(cx)
     })
-}
-
-pub(crate) fn is_kept(record: &Record) -> bool {
-    record
-        .outcome
-        .as_ref()
-        .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
-}
-
-/// What a body of one's own is called.
-pub(super) fn executed(meaning: Meaning, stage: Stage) -> CallOutcome {
-    match (meaning, stage) {
-        (_, Stage::Answered) => CallOutcome::Reconciled,
-        (_, Stage::Unknown) => CallOutcome::Uncertain,
-        (Meaning::Fresh, _) => CallOutcome::Executed,
-        _ => CallOutcome::ExecutedAfterTakeover,
-    }
-}
-
-fn answer_of(error: &Error) -> CallOutcome {
-    match error {
-        Error::InProgress { .. } => CallOutcome::InProgress,
-        Error::KeyReused { .. } => CallOutcome::KeyReused,
-        Error::Uncertain { .. } => CallOutcome::Uncertain,
-        Error::Parked { .. } => CallOutcome::Parked,
-        Error::LeaseLost { .. } => CallOutcome::LeaseLost,
-        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
-            CallOutcome::NotReplayable
-        }
-        Error::Expired { .. } => CallOutcome::Expired,
-        Error::Past { .. } => CallOutcome::Past,
-        Error::Gap { .. } => CallOutcome::Gap,
-        Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
-            CallOutcome::StoreFailed
-        }
-        Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
-        _ => CallOutcome::Refused,
-    }
 }

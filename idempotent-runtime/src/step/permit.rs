@@ -97,31 +97,36 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         true => None,
         false => permit.look().await?,
     };
-    match decide_step(found.as_ref(), &permit.fingerprint, permit.on_crash) {
-        StepDecision::Replay(step) => {
-            permit.keeps_name = true;
-            return Ok(Begun::Recorded(permit, step));
-        }
-        StepDecision::Changed(step) => {
-            let theirs = step.fingerprint.digests();
-            return Err(Error::StepChanged {
-                operation: operation(),
-                step: permit.label,
-                differing: permit.fingerprint.digests().differing(&theirs),
-            });
-        }
-        StepDecision::Uncertain(_) => return Err(permit.doubt()),
-        StepDecision::Ask(step) => (permit.seen, permit.asks) = (Some(step.version), true),
-        StepDecision::Run(seen) => permit.seen = seen,
-    }
-    permit.check_lease()?;
-    if permit.on_crash != OnCrash::Rerun && permit.seen.is_none() {
-        permit.begin_durably().await?;
-    }
-    Ok(Begun::Run(permit))
+    permit.decide(found.as_ref()).await
 }
 
 impl Permit {
+    /// Goes on from what stands under its name.
+    async fn decide(mut self, found: Option<&Arc<Step>>) -> Result<Begun, Error> {
+        match decide_step(found, &self.fingerprint, self.on_crash) {
+            StepDecision::Replay(step) => {
+                self.keeps_name = true;
+                return Ok(Begun::Recorded(self, step));
+            }
+            StepDecision::Changed(step) => {
+                let theirs = step.fingerprint.digests();
+                return Err(Error::StepChanged {
+                    operation: Arc::clone(self.attempt.operation_name()),
+                    step: self.label,
+                    differing: self.fingerprint.digests().differing(&theirs),
+                });
+            }
+            StepDecision::Uncertain(_) => return Err(self.doubt()),
+            StepDecision::Ask(step) => (self.seen, self.asks) = (Some(step.version), true),
+            StepDecision::Run(seen) => self.seen = seen,
+        }
+        self.check_lease()?;
+        if self.on_crash != OnCrash::Rerun && self.seen.is_none() {
+            self.begin_durably().await?;
+        }
+        Ok(Begun::Run(self))
+    }
+
     pub(super) fn context(&self) -> StepContext {
         StepContext::new(&self.attempt, self.name, self.asks)
     }

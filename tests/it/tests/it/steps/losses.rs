@@ -1,10 +1,20 @@
 //! Stores that fail, and leases that end, while steps run.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, RecordChange, current,
-    record::State,
+    Error, Idempotency, RecordChange, Store, StoreError, current,
+    identity::RecordId,
+    record::{Draft, Record, State, Step, StepName, Version},
     step,
-    store::StoreErrorKind,
+    store::{Snapshot, StepWrite, StoreErrorKind, Swap},
     testing::{Fault, Gate, On, Operation},
 };
 
@@ -23,6 +33,7 @@ on_every_store![
     a_holder_that_was_left_uncertain_may_still_record_its_step,
     a_step_that_is_recorded_late_does_not_stand,
     a_look_that_fails_is_tried_again,
+    the_first_write_of_a_step_that_ran_twice_counts,
 ];
 
 async fn a_lost_answer_to_a_step_is_recognised(world: World) {
@@ -58,7 +69,7 @@ async fn a_step_that_cannot_be_recorded_ends_the_attempt(world: World) {
     let (trip, gate) = (Trip::of(&world, &owner), Gate::new());
     let body = trip.clone();
     let held = gate.clone();
-    let call = owner.call("trip").key("k").arguments(&PARTS);
+    let call = owner.call("trip").key("k").arguments(&PARTS).lease("1s");
     let call = tokio::spawn(call.run(async move |attempt| {
         body.part(1).await?;
         held.pass().await;
@@ -197,4 +208,94 @@ async fn a_look_that_fails_is_tried_again(world: World) {
     let answer = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
     assert!(answer.is_ok(), "{answer:?}");
     assert_eq!(trip.runs(), [1; PARTS as usize]);
+}
+
+/// A store in which the first write of a step lands late, although nobody waits for it any more.
+#[derive(Debug)]
+struct Late {
+    store: Arc<dyn Store>,
+    writes: AtomicU32,
+    gate: Gate,
+    landed: Gate,
+}
+
+#[async_trait]
+impl Store for Late {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.store.load(id).await
+    }
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        self.store.swap(id, seen, next).await
+    }
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.store.purge(limit, keep).await
+    }
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.store.scan(after, limit).await
+    }
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+    async fn load_step(
+        &self,
+        call: &RecordId,
+        name: &StepName,
+    ) -> Result<Option<Arc<Step>>, StoreError> {
+        self.store.load_step(call, name).await
+    }
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        if self.writes.fetch_add(1, Ordering::SeqCst) > 0 {
+            return self.store.write_step(call, seen, next).await;
+        }
+        let (store, call, next) = (Arc::clone(&self.store), *call, next.clone());
+        let (gate, landed) = (self.gate.clone(), self.landed.clone());
+        tokio::spawn(async move {
+            gate.pass().await;
+            let written = store.write_step(&call, seen, &next).await;
+            assert!(matches!(written, Ok(StepWrite::Written)), "{written:?}");
+            landed.open();
+        });
+        std::future::pending().await
+    }
+}
+
+async fn the_first_write_of_a_step_that_ran_twice_counts(world: World) {
+    let (gate, landed) = (Gate::new(), Gate::new());
+    let idem = Idempotency::new(Late {
+        store: world.store().await,
+        writes: AtomicU32::new(0),
+        gate: gate.clone(),
+        landed: landed.clone(),
+    });
+    let call = idem.call("trip").key("k");
+    let answer = call.run(async |_| {
+        tokio::select! {
+            biased;
+            _ = step("a", async |_| Ok::<_, Error>(1)) => panic!("its write has no answer"),
+            () = gate.arrived(1) => {}
+        }
+        let second = async |_| {
+            world.happened("second");
+            gate.open();
+            landed.pass().await;
+            Ok::<_, Error>(2)
+        };
+        step("a", second).await
+    });
+    assert_eq!(answer.await, Ok(1));
+    assert_eq!(world.runs("second"), 1);
 }
