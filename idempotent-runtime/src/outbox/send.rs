@@ -65,7 +65,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// [`Error::InvalidMessage`] where the message cannot be sent, and [`Error::InvalidPolicy`]
     /// where no transaction is open: the transaction goes on. [`Error::MessageChanged`] where
-    /// another message has its id. [`Error::Store`] where the database fails, such as by a
+    /// another message has its id. [`Error::LeaseLost`] in an attempt that could not record a step. [`Error::Store`] where the database fails, such as by a
     /// deadlock, which is transient: run the whole transaction again.
     ///
     /// # Cancel safety
@@ -122,7 +122,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         connection: &mut DB::Connection,
         message: &Message,
     ) -> Result<String, Error> {
-        let id = message.identity(try_current().as_ref().map(|attempt| sent(attempt, message)));
+        let attempt = try_current();
+        if let Some(attempt) = attempt.as_ref().filter(|attempt| attempt.is_poisoned()) {
+            let operation = attempt.operation_name().clone();
+            return Err(Error::LeaseLost { operation });
+        }
+        let id = message.identity(attempt.as_ref().map(|attempt| sent(attempt, message)));
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
         let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;

@@ -318,7 +318,7 @@ mod tests {
                 let version = found.map(|found| found.version);
                 assert_eq!(version.ok(), i64::try_from(steps.len()).ok());
             }
-            let wrong = [vec![String::new(); 4], vec![format!("{table} ADD COLUMN")]].concat();
+            let wrong = [vec![String::new(); 5], vec![format!("{table} ADD COLUMN")]].concat();
             let refused = migrate_by(&released(wrong), &mut connection, &next.prefix).await;
             assert!(refused.is_err(), "what is wrong otherwise is said");
         }

@@ -277,10 +277,14 @@ async fn a_store_that_accepts_no_claim_at_most_once_does_everything_else() {
         ended(Some(last));
     }
     refused.sort_unstable();
-    // These two write records whose calls run at most once.
+    // These write records or steps that run at most once.
     let at_most_once = [
+        "a_step_comes_back_whole",
+        "a_step_ends_with_its_life",
+        "a_takeover_goes_on_with_the_steps",
         "every_field_comes_back",
         "purge_deletes_only_what_is_expired",
+        "the_first_write_of_a_step_wins",
     ];
     assert_eq!(refused, at_most_once);
 }

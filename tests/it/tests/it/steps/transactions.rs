@@ -1,11 +1,13 @@
 //! Steps in a transaction: their rows and their record stand together.
 
 use idempotent_runtime::{
-    Error, Idempotency, StepContext, Verdict,
+    Error, Idempotency, StepContext, StoreErrorKind, Verdict,
+    outbox::Message,
     record::State,
+    step,
     step::in_transaction,
     step_in,
-    testing::{Disconnect, FaultyStore, Gate, Operation, Proxy},
+    testing::{Disconnect, Fault, FaultyStore, Gate, On, Operation, Proxy},
     transaction::SqlDatabase,
 };
 
@@ -203,6 +205,36 @@ async fn the_stale_one_rolls_back<S: Shop<Database: SqlDatabase>>(shop: S) {
     assert!(lost, "{refused:?}");
     assert_eq!(twin.expect("it takes over"), 2);
     assert_eq!(shop.orders().await, [2]);
+}
+
+/// An attempt that could not record a step sends nothing.
+#[tokio::test]
+async fn an_attempt_that_cannot_record_a_step_sends_no_message() {
+    let shop = crate::transactions::shop::SqliteShop::new().await;
+    let outbox = idempotent_runtime::outbox::Outbox::new(shop.pool());
+    outbox.migrate().await.expect("the tables are made");
+    let store = FaultyStore::new(shop.store());
+    let idem = Idempotency::new(store.clone());
+    let answer = call(&idem, async || {
+        let denied = Fault::Fail(StoreErrorKind::Denied);
+        store.fault(Operation::WriteStep, On::Every, denied);
+        let lost = step("charge", async |_| Ok::<_, PlaceError>(())).await;
+        assert!(
+            matches!(lost, Err(PlaceError::Idempotency(Error::Store(_)))),
+            "{lost:?}"
+        );
+        let mut tx = shop.begin().await?;
+        let message = Message::new("orders.placed", &7).expect("it is JSON");
+        let sent = outbox.send(&mut tx, message).await;
+        assert!(matches!(sent, Err(Error::LeaseLost { .. })), "{sent:?}");
+        Ok(7)
+    });
+    let answer = answer.await;
+    let lost = matches!(
+        answer,
+        Err(PlaceError::Idempotency(Error::LeaseLost { .. }))
+    );
+    assert!(lost, "{answer:?}");
 }
 
 /// A step in a transaction may stand in a handler, whose future has to be `Send`.
