@@ -6,12 +6,12 @@ use super::Attempt;
 use crate::{error::Error, lease::Ending, step::StepScope};
 
 impl Attempt {
-    /// Lets its body have steps.
+    /// Lets the body have steps.
     pub(crate) fn keep_steps(&self, scope: StepScope) {
         let _it_is_the_first = self.0.steps.set(scope);
     }
 
-    /// Notes that its handle is switched off.
+    /// Notes that the handle is switched off.
     pub(crate) fn switched_off(mut self) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.is_switched_off = true;
@@ -23,7 +23,7 @@ impl Attempt {
         self.0.is_switched_off
     }
 
-    /// Its steps; `None` where it has no record of its own, or one in a transaction.
+    /// The steps of the attempt; `None` where it has no record, or one in a transaction.
     pub(crate) fn steps(&self) -> Option<&StepScope> {
         self.0.steps.get()
     }
@@ -33,8 +33,8 @@ impl Attempt {
         self.0.child_of != self.0.id
     }
 
-    /// Says that nobody knows whether a step happened: the call becomes uncertain, whatever its
-    /// body returns.
+    /// Says that a step may have happened or not. The call becomes uncertain, whatever the body
+    /// returns.
     pub(crate) fn doubt(&self) -> Error {
         if let Some(scope) = self.steps() {
             scope.doubt();
@@ -54,8 +54,7 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_poisoned)
     }
 
-    /// How it ends whose body said so. Its steps close: none begins from now on, and none is
-    /// written.
+    /// Tells how the call ends whose body ended so. From now on no step begins, and none is written.
     pub(crate) fn close_steps(&self, ending: Ending) -> Ending {
         let Some(scope) = self.steps() else {
             return ending;

@@ -11,15 +11,15 @@ use crate::{
 /// What a step does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepDecision {
-    /// Its body runs. What it writes, it writes over this version, or where nothing stands.
+    /// The body runs. The step is written over this version, or where nothing stands.
     Run(Option<Version>),
-    /// It answers with the recorded outcome.
+    /// The recorded outcome answers.
     Replay(Arc<Step>),
-    /// It refuses: the name belongs to a step with other arguments.
+    /// The step is refused, because its name belongs to a step with other arguments.
     Changed(Arc<Step>),
-    /// It asks what became of an attempt that vanished while the step ran.
+    /// The reconciling function is asked: an attempt vanished while the step ran.
     Ask(Arc<Step>),
-    /// It refuses: nobody knows whether it happened.
+    /// The step is refused, because it may have happened or not.
     Uncertain(Arc<Step>),
 }
 
@@ -47,8 +47,8 @@ pub fn decide_step(
     }
 }
 
-/// Tells whether a record takes steps of this attempt: it holds the record, or held it last and
-/// nobody has settled it since.
+/// Tells whether a record takes steps of this attempt. The attempt holds the record, or held it last
+/// and left it uncertain.
 #[must_use]
 pub fn takes_steps(record: &Record, attempt_id: AttemptId) -> bool {
     record.attempt_id == attempt_id && matches!(record.state, State::Running | State::Uncertain)

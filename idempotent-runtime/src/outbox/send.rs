@@ -65,8 +65,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// [`Error::InvalidMessage`] where the message cannot be sent, and [`Error::InvalidPolicy`]
     /// where no transaction is open: the transaction goes on. [`Error::MessageChanged`] where
-    /// another message has its id. [`Error::LeaseLost`] in an attempt that could not record a step. [`Error::Store`] where the database fails, such as by a
-    /// deadlock, which is transient: run the whole transaction again.
+    /// another message has its id. [`Error::LeaseLost`] in an attempt that could not record a step.
+    /// [`Error::Store`] where the database fails, such as by a deadlock, which is transient: run
+    /// the whole transaction again.
     ///
     /// # Cancel safety
     ///

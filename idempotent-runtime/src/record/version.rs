@@ -52,7 +52,8 @@ random_id!(Version);
 random_id!(AttemptId);
 
 impl AttemptId {
-    /// Nobody's: what stands so waits for whoever comes next. None that is drawn is the same, but for one in 2^128.
+    /// Nobody's: what stands so waits for whoever comes next. None that is drawn is the same, but
+    /// for one in 2^128.
     pub const NOBODY: Self = Self(0);
 
     /// That of an operator who let a parked record be tried again. It is drawn no more often.

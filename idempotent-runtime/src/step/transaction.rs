@@ -29,8 +29,8 @@ use crate::{
 const ONE_LOOK: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes a step of a body whose rows and whose record stand together: it begins a transaction on the
-/// pool, runs the body in it, and commits both.
+/// Makes a step of a body whose rows and whose record stand together: it begins a transaction on
+/// the pool, runs the body in it, and commits both.
 ///
 /// The pool leads to the database in which the store keeps its records. The transaction is READ
 /// COMMITTED. An `Err` rolls it back. A step of the same name in another attempt waits for how it

@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-/// Says that a store failed, of which kind the failure is, and keeps the driver's error as its source.
+/// Says that a store failed, of which kind the failure is, and keeps the driver's error as its
+/// source.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -11,7 +12,8 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What a caller can do about a store's failure. Whether a write may stand that failed so is said by [`Store`](crate::Store#errors).
+/// What a caller can do about a store's failure. Whether a write may stand that failed so is said
+/// by [`Store`](crate::Store#errors).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
@@ -19,22 +21,26 @@ pub enum StoreErrorKind {
     Unavailable,
     /// The store is locked by somebody else for longer than it waits. Worth trying again.
     Busy,
-    /// The store may not be written: read-only, or no permission, also where it hides a record from this user.
+    /// The store may not be written: read-only, or no permission, also where it hides a record from
+    /// this user.
     Denied,
     /// There is no room left.
     Full,
-    /// The tables are missing, are older than this build needs, or of a newer release that left it no room.
+    /// The tables are missing, are older than this build needs, or of a newer release that left it
+    /// no room.
     Schema,
     /// What stands in the store is not what this crate wrote.
     Corrupt,
-    /// The store was set up wrongly: a bad URL, a bad name, a server of another kind, or one whose certificate is not trusted.
+    /// The store was set up wrongly: a bad URL, a bad name, a server of another kind, or one whose
+    /// certificate is not trusted.
     Configuration,
     /// Anything else that the driver reports. What was asked may or may not have happened.
     Other,
 }
 
 impl StoreError {
-    /// Makes an error of this kind that happened while `doing` something, such as `"claiming a record"`.
+    /// Makes an error of this kind that happened while `doing` something, such as `"claiming a
+    /// record"`.
     #[must_use]
     pub fn new(kind: StoreErrorKind, doing: &'static str) -> Self {
         Self {

@@ -27,10 +27,12 @@ use crate::{
 /// Keeps records in this process's memory: for tests, and for services of one process that may
 /// forget on restart.
 ///
-/// It runs no background work. Records that are expired, and were kept for as long as their handle says, are swept while new
-/// ones come in, so that it holds at most about twice as many as were needed at the busiest time. After that it may hold as many
-/// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purge_every`](crate::Idempotency::purge_every)
-/// again and again. A record holds its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
+/// It runs no background work. Records that are expired, and were kept for as long as their handle
+/// says, are swept while new ones come in, so that it holds at most about twice as many as were
+/// needed at the busiest time. After that it may hold as many for long, where few come in:
+/// [`purge`](Store::purge) sweeps on demand, and
+/// [`Idempotency::purge_every`](crate::Idempotency::purge_every) again and again. A record holds
+/// its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
 /// kilobyte only a digest each. A clone is the same store.
 ///
 /// # Examples
@@ -90,7 +92,8 @@ impl MemoryStore {
         stands.then(|| shard.waiters.register(id))
     }
 
-    /// Leaves of long arguments what tells which of them differ: the record may stand for much longer than its call.
+    /// Leaves of long arguments what tells which of them differ: the record may stand for much
+    /// longer than its call.
     fn forget_arguments(&self, id: &RecordId, written: &Draft) {
         let long = |begun: &&Arc<Subject>| begun.fingerprint.held() > LONGEST_HELD;
         let Some(begun) = written.subject.as_ref().filter(long) else {
@@ -260,7 +263,8 @@ impl fmt::Debug for MemoryStore {
 
 const SHARDS: usize = 64;
 
-/// How many bytes of encoded arguments a record may hold: more than most have, to which their digests would add a hash each.
+/// How many bytes of encoded arguments a record may hold: more than most have, to which their
+/// digests would add a hash each.
 const LONGEST_HELD: usize = 1024;
 
 /// Records whose ids begin alike, under one lock.
@@ -300,7 +304,8 @@ struct Cells {
     records: HashMap<RecordId, Cell, IdHasher>,
     /// How many records there may be before the next one that comes in has the expired ones swept.
     sweep_at: usize,
-    /// The largest token among the records that were forgotten: a record that begins again gets a larger one.
+    /// The largest token among the records that were forgotten: a record that begins again gets a
+    /// larger one.
     forgotten: FencingToken,
 }
 

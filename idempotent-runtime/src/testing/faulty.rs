@@ -21,8 +21,8 @@ use crate::{
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 
-/// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones share everything, and so
-/// does the store that it hands out for heartbeats.
+/// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones
+/// share everything, and so does the store that it hands out for heartbeats.
 ///
 /// # Examples
 ///
@@ -71,15 +71,16 @@ impl FaultyStore {
         }
     }
 
-    /// Lets calls [peek](Store::peek) at what stands in the wrapped store, while no fault is planned. Otherwise every one of them asks,
-    /// as it would ask a server, and is counted.
+    /// Lets calls [peek](Store::peek) at what stands in the wrapped store, while no fault is
+    /// planned. Otherwise every one of them asks, as it would ask a server, and is counted.
     #[must_use]
     pub fn peeking(mut self) -> Self {
         self.peeks = true;
         self
     }
 
-    /// Plans a fault. Several may meet one call: they happen in the order in which they were planned.
+    /// Plans a fault. Several may meet one call: they happen in the order in which they were
+    /// planned.
     pub fn fault(&self, operation: Operation, nth: On, fault: Fault) {
         let mut plan = self.plan();
         let nth = match nth {
@@ -89,7 +90,8 @@ impl FaultyStore {
         plan.faults.push((operation, nth, fault));
     }
 
-    /// Plans an outage: every load, swap, step, wait, purge and scan fails with this kind until [`heal`](FaultyStore::heal).
+    /// Plans an outage: every load, swap, step, wait, purge and scan fails with this kind until
+    /// [`heal`](FaultyStore::heal).
     pub fn outage(&self, kind: StoreErrorKind) {
         for operation in [
             Operation::Load,
@@ -130,7 +132,8 @@ impl FaultyStore {
         of_records + self.calls(Operation::Ending) + of_steps
     }
 
-    /// How many calls have arrived and are neither answered nor dropped: waits are among them, and those that a gate holds.
+    /// How many calls have arrived and are neither answered nor dropped: waits are among them, and
+    /// those that a gate holds.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.plan().under_way

@@ -10,8 +10,9 @@ use crate::{
     request::Request,
 };
 
-/// Gives the first caller what every later one gets, where its reference, which is recorded, can be read back. Where it cannot, a
-/// replay may find what this load did not, and the caller has its own value.
+/// Gives the first caller what every later one gets, where its reference, which is recorded, can be
+/// read back. Where it cannot, a replay may find what this load did not, and the caller has its own
+/// value.
 pub(super) async fn load<T, E, P, K>(
     request: &Request,
     typed: &Typed<P, K>,

@@ -49,7 +49,8 @@ where
         // It runs unprotected, and nothing is stored.
         return Ending::Release;
     }
-    // The body has returned. Whatever panics in the application's code from here on, it must not look as if it had not.
+    // The body has returned. Whatever panics in the application's code from here on, it must not
+    // look as if it had not.
     if let Err(error) = own {
         call.know(Ending::Uncertain);
         match typed.on_error.verdict(error, request.on_error) {

@@ -1,4 +1,5 @@
-//! Cuts pieces out of the statements of a store, one at a time: a case of the suite for stores must tell.
+//! Cuts pieces out of the statements of a store, one at a time: a case of the suite for stores must
+//! tell.
 
 #[cfg(feature = "redis")]
 pub(crate) mod lua;
@@ -82,8 +83,8 @@ impl Piece {
 
 /// A text within which nothing needs to be noticed: `statement | text | why`.
 ///
-/// `begin … end` is all the text between, too. Behind `->` stands the only cut that is excused there,
-/// behind `-/>` stand those that are not, with ` / ` between them.
+/// `begin … end` is all the text between, too. Behind `->` stands the only cut that is excused
+/// there, behind `-/>` stand those that are not, with ` / ` between them.
 struct Excuse {
     line: &'static str,
     statement: &'static str,
@@ -145,7 +146,8 @@ impl Cut {
         }
     }
 
-    /// The text of this statement after the cut. The words are short ones, each for a long text that pieces do not name.
+    /// The text of this statement after the cut. The words are short ones, each for a long text
+    /// that pieces do not name.
     pub(crate) fn of(&self, statement: &'static str, text: &str, words: &[(&str, &str)]) -> String {
         let shorten = |text: String, (word, long): &(&str, &str)| text.replace(long, word);
         let expand = |text: String, (word, long): &(&str, &str)| text.replace(word, long);
@@ -173,12 +175,14 @@ type Told = Mutex<BTreeMap<(&'static str, &'static str), u32>>;
 
 /// Makes each cut of each statement, and runs one case after another until one tells.
 ///
-/// A statement that the server does not even take would fail any case, so each cut has to [work](works) at first, and must not where
-/// the statement is none. With `IDEMPOTENT_TEST_CUTS=excused` only the excused cuts are made, and no case may tell.
+/// A statement that the server does not even take would fail any case, so each cut has to
+/// [work](works) at first, and must not where the statement is none. With
+/// `IDEMPOTENT_TEST_CUTS=excused` only the excused cuts are made, and no case may tell.
 ///
 /// # Panics
 ///
-/// Where a sound store fails, where no case tells of a cut, and where a text in which nothing is noticed has no piece.
+/// Where a sound store fails, where no case tells of a cut, and where a text in which nothing is
+/// noticed has no piece.
 pub(crate) async fn each_is_noticed<B: Bench>(
     pieces: fn(&str) -> Vec<Piece>,
     unnoticed: &'static str,
@@ -282,8 +286,8 @@ async fn tells<B: Bench>(case: Case, bench: &Arc<B>) -> bool {
     run.await.is_err()
 }
 
-/// Asks everything that a store does of records that nobody else knows, whatever it answers. An answer that cannot be read counts as
-/// one, and so does no row.
+/// Asks everything that a store does of records that nobody else knows, whatever it answers. An
+/// answer that cannot be read counts as one, and so does no row.
 async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
     let (store, other) = (subject.store().await, subject.store().await);
     let [quick, long, left] = [1, 2, 3].map(|number| RecordId::from_bytes([number; 32]));

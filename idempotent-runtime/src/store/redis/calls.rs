@@ -32,11 +32,13 @@ impl Inner {
         sql::snapshot(&cells, place::NOW, place::RECORD, doing)
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// so.
     ///
-    /// A record that Redis forgets when it expires has not expired if it stands, so that one command tells all. Of another one the
-    /// time decides, which no single command tells. And where a command that only reads may be answered by something else than
-    /// the primary, as a script never is, it may tell of a record that is gone.
+    /// A record that Redis forgets when it expires has not expired if it stands, so that one
+    /// command tells all. Of another one the time decides, which no single command tells. And where
+    /// a command that only reads may be answered by something else than the primary, as a script
+    /// never is, it may tell of a record that is gone.
     pub(super) async fn again(
         &self,
         id: &RecordId,
@@ -92,8 +94,8 @@ impl Inner {
             .map(drop)
     }
 
-    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A server that takes no writes, because
-    /// its memory is full for example, can still be looked at.
+    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A
+    /// server that takes no writes, because its memory is full for example, can still be looked at.
     pub(super) async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
         let marked = self.mark(id, seen, "waiting for a record").await;
         if let Err(error) = &marked {

@@ -1,4 +1,5 @@
-//! What the server runs: one script a call, over one key. Lua has no numbers beyond 2^53, so that moments and tokens are text there.
+//! What the server runs: one script a call, over one key. Lua has no numbers beyond 2^53, so that
+//! moments and tokens are text there.
 
 use redis::Script;
 

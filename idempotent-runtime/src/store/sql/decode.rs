@@ -1,4 +1,5 @@
-//! From the columns of a row to a record. Whatever a row holds, the answer is a record or [`Damaged`], never a panic.
+//! From the columns of a row to a record. Whatever a row holds, the answer is a record or
+//! [`Damaged`], never a panic.
 
 use std::{error::Error, sync::Arc};
 

@@ -9,7 +9,8 @@ use crate::{
     record::{Draft, Moment, RawOutcome, TokenRule, Version, micros},
 };
 
-/// The parameters of a statement that reads the outcome of a known record again: id, version, when it expires.
+/// The parameters of a statement that reads the outcome of a known record again: id, version, when
+/// it expires.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn known<'a>(id: &'a RecordId, known: &CachedVersion) -> [Value<'a>; 3] {
     let expires = known.expires().as_micros();
@@ -74,9 +75,9 @@ pub(crate) fn written<'a>(
     ]
 }
 
-/// The parameters of a completion that changes nothing else, in the order in which the dialects number them that have a
-/// statement for it: id, version to write, version that was seen, retention in microseconds from now, and kind, schema and bytes
-/// of the outcome.
+/// The parameters of a completion that changes nothing else, in the order in which the dialects
+/// number them that have a statement for it: id, version to write, version that was seen, retention
+/// in microseconds from now, and kind, schema and bytes of the outcome.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -> [Value<'a>; 7] {
     let [kind, schema, outcome] = outcome_of(draft.outcome.as_ref());

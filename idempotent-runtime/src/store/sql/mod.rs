@@ -1,4 +1,5 @@
-//! What all SQL stores have in common: the columns of a record, and the way to and from them. A Redis hash has the same ones.
+//! What all SQL stores have in common: the columns of a record, and the way to and from them. A
+//! Redis hash has the same ones.
 //!
 //! A dialect brings its statements and the few lines that hand a [`Value`] to its driver; it orders
 //! parameters as [`written`] does and selects columns as [`COLUMNS`] says.
@@ -55,6 +56,7 @@ pub(crate) use self::{
     },
 };
 
-/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
+/// How often a claim is tried that neither stands nor shows what stands: once more for each time
+/// that somebody deletes in between.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) const ROUNDS: u32 = 16;

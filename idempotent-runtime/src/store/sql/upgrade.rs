@@ -1,5 +1,5 @@
-//! What an upgrade of the schema has to keep, for the migrator of every dialect: another process brings the tables to the next
-//! release's version while this one goes on.
+//! What an upgrade of the schema has to keep, for the migrator of every dialect: another process
+//! brings the tables to the next release's version while this one goes on.
 
 use std::sync::{
     Arc,
@@ -48,9 +48,9 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn prefix(&self) -> &TablePrefix;
 }
 
-/// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays so; a process of this
-/// release that is up goes on. One that starts afterwards goes on where the next release leaves it room, and is refused where a later
-/// one does not.
+/// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays
+/// so; a process of this release that is up goes on. One that starts afterwards goes on where the
+/// next release leaves it room, and is refused where a later one does not.
 pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     let next = Arc::new(next);
     let store = next.open().await.expect("a first start");

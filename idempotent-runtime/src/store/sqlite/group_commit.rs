@@ -1,12 +1,15 @@
 //! Group commit: what callers write that wait for one connection stands after one commit.
 //!
-//! A commit waits for the disk, for several writes no longer than for one. So whoever finds the connection in the hands of somebody else
-//! puts the write into a queue, and the first of them whose turn comes writes for those behind it, too.
+//! A commit waits for the disk, for several writes no longer than for one. So whoever finds the
+//! connection in the hands of somebody else puts the write into a queue, and the first of them
+//! whose turn comes writes for those behind it, too.
 //!
-//! The writes, and the `BEGIN` and `COMMIT` around them, are one message to the thread behind the connection: between statements that are
-//! sent one by one, the file would stay locked for as long as code that blocks keeps the sender from running. No write is answered before
-//! the commit is. Where one fails, all are rolled back and written one by one, so that each caller is told of its own failure. Only a lock
-//! that somebody else has on the file, and what nobody knows, is told to all.
+//! The writes, and the `BEGIN` and `COMMIT` around them, are one message to the thread behind the
+//! connection: between statements that are sent one by one, the file would stay locked for as long
+//! as code that blocks keeps the sender from running. No write is answered before the commit is.
+//! Where one fails, all are rolled back and written one by one, so that each caller is told of its
+//! own failure. Only a lock that somebody else has on the file, and what nobody knows, is told to
+//! all.
 
 use std::{
     collections::VecDeque,
@@ -39,7 +42,8 @@ use crate::{
 
 const DOING: &str = "writing a record";
 
-/// How many bytes of outcomes stand after one commit, unless a single one has more: the file is locked while they are written.
+/// How many bytes of outcomes stand after one commit, unless a single one has more: the file is
+/// locked while they are written.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The writes that nobody has taken up yet, by their numbers.
@@ -64,20 +68,23 @@ pub(super) struct Write {
 
 type Answer = Result<Swap, StoreError>;
 
-/// A caller's place in the queue. Dropped before the write is taken up, it takes the write out again.
+/// A caller's place in the queue. Dropped before the write is taken up, it takes the write out
+/// again.
 struct Ticket<'a> {
     queue: &'a Queue,
     number: u64,
 }
 
-/// A connection on which a transaction may be open: dropped so, it is closed, and what it holds locked is free once its statement has ended.
+/// A connection on which a transaction may be open: dropped so, it is closed, and what it holds
+/// locked is free once its statement has ended.
 struct Open<'a> {
     connection: &'a mut Lent,
     is_over: bool,
 }
 
 impl Inner {
-    /// Writes together with those who wait in the queue. `None` where nothing was written, and the caller has to do it alone.
+    /// Writes together with those who wait in the queue. `None` where nothing was written, and the
+    /// caller has to do it alone.
     pub(super) async fn swap_together(
         self: &Arc<Self>,
         queue: &Queue,
@@ -119,7 +126,8 @@ impl Inner {
         }
     }
 
-    /// Writes what several callers wait for, the first of whom may drive this task for no longer than until it is told.
+    /// Writes what several callers wait for, the first of whom may drive this task for no longer
+    /// than until it is told.
     async fn write(self: Arc<Self>, mut connection: Lent, mut writes: Vec<Write>) {
         let (mut last, mut failed) = (None, None);
         if writes.iter().all(|write| write.seen.is_none()) {
@@ -173,7 +181,8 @@ impl Inner {
         }
     }
 
-    /// Writes one by one what could not be written together, if `failed` says why, and what stands alone.
+    /// Writes one by one what could not be written together, if `failed` says why, and what stands
+    /// alone.
     async fn write_each(
         &self,
         mut failed: Option<StoreError>,
@@ -262,7 +271,8 @@ impl Write {
 }
 
 impl Ticket<'_> {
-    /// Takes this write and others of its kind, as many as can stand after one commit. Empty where somebody else has taken it.
+    /// Takes this write and others of its kind, as many as can stand after one commit. Empty where
+    /// somebody else has taken it.
     fn drain(&self) -> Vec<Write> {
         let mut writes = self.queue.lock();
         let Some(own) = self.remove_from(&mut writes) else {

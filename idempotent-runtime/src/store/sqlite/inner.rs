@@ -33,7 +33,8 @@ pub(super) struct Inner {
     pub(super) waiters: Arc<Waiters>,
     /// The statements for a transaction of the application's, once the id of the store is known.
     pub(super) inside: OnceLock<Statements>,
-    /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
+    /// `None` where the connections are the application's, or for heartbeats, or the database is in
+    /// no file with a log.
     pub(super) queue: Option<Queue>,
 }
 
@@ -53,7 +54,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment: that says nothing of the way there.
+    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment:
+    /// that says nothing of the way there.
     pub(super) async fn wait_for_a_look(&self) -> Result<(), StoreError> {
         let began = SystemTimer.now();
         loop {
@@ -169,7 +171,8 @@ impl Inner {
     }
 }
 
-/// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
+/// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome:
+/// there is one statement for several of each.
 fn can_be_grouped(seen: Option<Version>, next: &Draft) -> bool {
     seen.is_none() || finishes(next)
 }

@@ -36,28 +36,32 @@ use crate::{
     },
 };
 
-/// Keeps records in a SQLite file, shared by every process that opens it, or in memory. Clones are the same store.
+/// Keeps records in a SQLite file, shared by every process that opens it, or in memory. Clones are
+/// the same store.
 ///
-/// The file is in WAL mode with full synchronisation: an outcome that was recorded survives a loss of power. The clock
-/// is that of the machine, read by SQLite, in milliseconds.
+/// The file is in WAL mode with full synchronisation: an outcome that was recorded survives a loss
+/// of power. The clock is that of the machine, read by SQLite, in milliseconds.
 ///
-/// Every statement stands alone. Only in a file that the store opened itself, claims that had to wait for each other stand after one
-/// commit, and outcomes likewise. That is one message to the thread behind the connection; where one of them fails, the file stays locked
-/// until the runtime has come to undo the others: leave no runtime behind that lives on and that nobody drives.
+/// Every statement stands alone. Only in a file that the store opened itself, claims that had to
+/// wait for each other stand after one commit, and outcomes likewise. That is one message to the
+/// thread behind the connection; where one of them fails, the file stays locked until the runtime
+/// has come to undo the others: leave no runtime behind that lives on and that nobody drives.
 ///
-/// Move, replace or delete the file only while nobody has it open: whoever has it goes on in the old one, whoever opens it then begins
-/// in another, and neither sees what the other runs.
+/// Move, replace or delete the file only while nobody has it open: whoever has it goes on in the
+/// old one, whoever opens it then begins in another, and neither sees what the other runs.
 ///
-/// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of the process leaves. Keys,
-/// scopes and outcomes are readable in it, so set the umask, or the permissions of the folder, where others must not read
-/// them; [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
+/// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of
+/// the process leaves. Keys, scopes and outcomes are readable in it, so set the umask, or the
+/// permissions of the folder, where others must not read them;
+/// [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
 ///
 /// The table `idempotent_records` has a row for each record, `idempotent_steps` one for each
 /// [step](crate::guide::steps) of a body, and `idempotent_schema` says which builds can use them. A
 /// trigger deletes the steps of a record that is deleted, by a purge or by hand.
 ///
-/// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
-/// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
+/// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was
+/// built otherwise; beyond it, a completion fails with
+/// [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
 ///
 /// # Examples
 ///
@@ -77,15 +81,16 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names no file, but a database
-    /// in memory, which heartbeats share with the calls; [`in_memory`](Self::in_memory) says so and gives them a connection of
-    /// their own.
+    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names
+    /// no file, but a database in memory, which heartbeats share with the calls;
+    /// [`in_memory`](Self::in_memory) says so and gives them a connection of their own.
     ///
     /// # Errors
     ///
     /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where it may not be
-    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release left no room for this one or a table is
-    /// gone, [`Busy`] where somebody locks it, and [`Full`] where there is no room.
+    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release left no room
+    /// for this one or a table is gone, [`Busy`] where somebody locks it, and [`Full`] where there
+    /// is no room.
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -106,15 +111,19 @@ impl SqliteStore {
         Self::builder().in_memory().await
     }
 
-    /// Takes connections from the application's own pool, which is never closed. Call [`migrate`](Self::migrate) once.
+    /// Takes connections from the application's own pool, which is never closed. Call
+    /// [`migrate`](Self::migrate) once.
     ///
-    /// Heartbeats have one of their own, with the options of the pool: what its `after_connect` does is not done for it. Where the table
-    /// is not found over it, as where `after_connect` gives the key of an encrypted file, or where the pool locks the file for itself
-    /// (`locking_mode = EXCLUSIVE`), heartbeats take connections from the pool, too: have one more there than bodies can hold at once.
+    /// Heartbeats have one of their own, with the options of the pool: what its `after_connect`
+    /// does is not done for it. Where the table is not found over it, as where `after_connect`
+    /// gives the key of an encrypted file, or where the pool locks the file for itself
+    /// (`locking_mode = EXCLUSIVE`), heartbeats take connections from the pool, too: have one more
+    /// there than bodies can hold at once.
     ///
     /// A connection that lies in the pool with a transaction open is refused with
     /// [`Configuration`](crate::store::StoreErrorKind::Configuration), and nothing is written. Leave `read_uncommitted` off where
-    /// connections share a cache: a call would be answered with what another transaction may still roll back.
+    /// connections share a cache: a call would be answered with what another transaction may still
+    /// roll back.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
         Self::over(Connections::Pool(pool), TablePrefix::default(), None)
@@ -139,8 +148,8 @@ impl SqliteStore {
         }
     }
 
-    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several processes at once, and
-    /// apart from the application's own migrations.
+    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
+    /// processes at once, and apart from the application's own migrations.
     ///
     /// # Errors
     ///
@@ -168,14 +177,15 @@ impl SqliteStore {
         connection.release(answer)
     }
 
-    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
+    /// their own migrations.
     #[must_use]
     pub fn ddl(&self) -> String {
         migrate::ddl(&self.inner.prefix)
     }
 
-    /// The same over a connection of its own, which has looked at the table: what a pool does with its connections when they are made
-    /// may be what leads there.
+    /// The same over a connection of its own, which has looked at the table: what a pool does with
+    /// its connections when they are made may be what leads there.
     async fn another(&self) -> Result<Option<Self>, StoreError> {
         const DOING: &str = "opening a connection for heartbeats";
         let inner = &self.inner;
@@ -243,8 +253,9 @@ impl Store for SqliteStore {
         spawned("listing records", listing).await
     }
 
-    /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running. None where
-    /// the application's connection keeps every other one from the file.
+    /// A connection of its own: the one that calls share may be in the hands of a task that blocked
+    /// code keeps from running. None where the application's connection keeps every other one from
+    /// the file.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let own = race(self.another(), self.inner.connections.keep_others_out()).await;
         let own = own.transpose()?.flatten();

@@ -143,7 +143,8 @@ pub(super) async fn swap(
         .expect("a swap is answered")
 }
 
-/// Swaps, and expects that it is applied, that the stamp is right, and that a look finds what the model says.
+/// Swaps, and expects that it is applied, that the stamp is right, and that a look finds what the
+/// model says.
 pub(super) async fn applied(
     store: &dyn Store,
     id: RecordId,
@@ -197,7 +198,8 @@ pub(super) async fn refused(
     snapshot
 }
 
-/// Expects that what was written comes back: also the digests of the arguments, which are no part of equality.
+/// Expects that what was written comes back: also the digests of the arguments, which are no part
+/// of equality.
 pub(super) fn same(found: &Record, expected: &Record) {
     assert_eq!(found, expected, "what was written comes back");
     let digests = [found, expected].map(|record| record.subject.fingerprint.digests());
@@ -220,7 +222,8 @@ pub(super) async fn purge_all(store: &dyn Store) {
     purged.expect("what was counted is gone");
 }
 
-/// Expects that a swap between two looks told the time. It may be ahead a little, where it is reckoned on and not asked for.
+/// Expects that a swap between two looks told the time. It may be ahead a little, where it is
+/// reckoned on and not asked for.
 pub(super) fn in_order(before: Time, told: Time, after: Time) {
     assert!(
         before <= told.plus(PATIENCE),

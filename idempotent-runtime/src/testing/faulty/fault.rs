@@ -20,7 +20,8 @@ pub enum Operation {
     Heartbeat,
     /// Every other swap: it ends a holding, or leaves a record to be settled.
     Ending,
-    /// An ending that brings an outcome to replay, as a store may refuse for its size. Each of them is an [`Ending`](Self::Ending), too.
+    /// An ending that brings an outcome to replay, as a store may refuse for its size. Each of them
+    /// is an [`Ending`](Self::Ending), too.
     Outcome,
     /// An ending that says that there was an outcome and that it cannot be replayed. Each of them
     /// is an [`Ending`](Self::Ending), too.

@@ -52,7 +52,8 @@ impl Subject for Memory {
     }
 }
 
-/// A file, and a store of its own for every client. Its clock is the machine's, so its records age instead.
+/// A file, and a store of its own for every client. Its clock is the machine's, so its records age
+/// instead.
 pub(crate) struct File {
     folder: TempDir,
 }
@@ -84,7 +85,8 @@ impl Subject for File {
     }
 }
 
-/// One named memory, reached through an application's pool and through connections of the store's own.
+/// One named memory, reached through an application's pool and through connections of the store's
+/// own.
 pub(crate) struct Pool {
     pool: sqlx::SqlitePool,
     store: SqliteStore,
@@ -125,8 +127,8 @@ impl Subject for Pool {
     }
 }
 
-/// The store's own database in memory: only its own connections reach it, so nothing can age its records, and the cases
-/// that need time run on the other subjects.
+/// The store's own database in memory: only its own connections reach it, so nothing can age its
+/// records, and the cases that need time run on the other subjects.
 async fn age(connection: &mut SqliteConnection, by: Duration) {
     sqlx::query(
         "UPDATE idempotent_records SET lease_end = lease_end - ?1, created = created - ?1,

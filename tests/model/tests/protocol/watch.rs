@@ -18,7 +18,8 @@ pub(crate) struct Watch {
     pub(crate) highest_token: Ahead,
     /// How many bodies were polled since the record began anew.
     pub(crate) bodies: u8,
-    /// How many claims were granted since the record began anew, but for those that were given up before a body was polled.
+    /// How many claims were granted since the record began anew, but for those that were given up
+    /// before a body was polled.
     pub(crate) attempts: u8,
     /// A body was polled that may not simply be run again, and nobody has settled it since.
     pub(crate) unsettled: bool,
@@ -175,7 +176,8 @@ impl World {
                     Promise::StoppedFrees,
                     frees || request.kind == Kind::Heartbeat,
                 );
-                // Of what it polled itself it knows that it did nothing, and of what was reconciled somebody found out.
+                // Of what it polled itself it knows that it did nothing, and of what was reconciled
+                // somebody found out.
                 let own = u8::from(request.kind == Kind::End(End::Release));
                 watch.must(
                     Promise::ReleasesNothingBegun,
@@ -286,7 +288,8 @@ impl World {
         if held.on_crash == OnCrash::Uncertain {
             watch.must(Promise::AtMostOnce, !watch.unsettled);
         }
-        // A paused holder that wakes after a reconciliation took its place is what `Reconciled::RunAgain` warns of.
+        // A paused holder that wakes after a reconciliation took its place is what
+        // `Reconciled::RunAgain` warns of.
         let replaced = self
             .cell
             .is_none_or(|cell| cell.attempt_id != held.attempt_id);
@@ -312,7 +315,8 @@ impl World {
     }
 }
 
-/// Tells whether a call that comes one lease later, and finds nobody there, gets further or is told why not.
+/// Tells whether a call that comes one lease later, and finds nobody there, gets further or is told
+/// why not.
 fn is_answerable(stands: Cell) -> bool {
     thread_local! {
         static KNOWN: RefCell<HashMap<Cell, bool>> = RefCell::default();

@@ -58,7 +58,8 @@ const AGEING: &str = "
         redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', expiry - math.floor(ARGV[1] / 1000)))
     end";
 
-/// Keys of its own on one server. Every client has connections of its own, and the clock is the server's, so records age instead.
+/// Keys of its own on one server. Every client has connections of its own, and the clock is the
+/// server's, so records age instead.
 pub(crate) struct Redis {
     pub(super) url: String,
     pub(super) prefix: String,
@@ -235,7 +236,8 @@ mod cluster {
     );
 }
 
-/// As [`Redis`], set up as whoever says nothing of it is: claims at most once are refused, because a failover forgets some.
+/// As [`Redis`], set up as whoever says nothing of it is: claims at most once are refused, because
+/// a failover forgets some.
 struct Refusing(Redis);
 
 #[async_trait]
