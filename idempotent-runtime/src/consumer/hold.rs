@@ -39,6 +39,9 @@ pub(super) struct Hold {
 impl Hold {
     pub(super) fn begins(&self, attempt: &Attempt) {
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt.clone());
+        if self.is_lost() {
+            attempt.lose();
+        }
     }
 
     /// Whether the broker may have given the message to another consumer.

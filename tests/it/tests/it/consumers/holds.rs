@@ -6,9 +6,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
-use idempotent_runtime::{BoxError, consumer::Disposition};
+use idempotent_runtime::{
+    BoxError,
+    consumer::Disposition,
+    testing::{On, Operation},
+};
 
 use super::{assert_ack, assert_retry, consumer, deliver};
 use crate::harness::{World, while_time_goes_on};
@@ -16,6 +21,7 @@ use crate::harness::{World, while_time_goes_on};
 on_every_store![
     i07_the_hold_is_extended_while_the_handler_runs,
     i07_a_lost_hold_tells_the_handler_and_keeps_the_lease,
+    i07_a_hold_lost_before_the_handler_begins_is_told,
 ];
 
 async fn i07_the_hold_is_extended_while_the_handler_runs(world: World) {
@@ -69,4 +75,28 @@ async fn i07_a_lost_hold_tells_the_handler_and_keeps_the_lease(world: World) {
     assert!(told.load(Ordering::SeqCst));
     assert_ack(deliver(&world, &consumer, "m", 2).await, true);
     assert_eq!(world.runs("m"), 1, "one live handler");
+}
+
+async fn i07_a_hold_lost_before_the_handler_begins_is_told(world: World) {
+    let owner = world.owner().await;
+    let consumer = consumer(&owner);
+    let claiming = owner.delays_answer(Operation::Claim, On::Next);
+    let (its, lost) = (consumer.clone(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::clone(&lost);
+    let handled = tokio::spawn(async move {
+        let message = its.message("m").without_payload();
+        let message =
+            message.keep_alive("30ms", || async { Err::<(), BoxError>("no answer".into()) });
+        let handler = message.run(async |attempt| {
+            told.store(attempt.is_lost(), Ordering::SeqCst);
+            Ok::<_, io::Error>(())
+        });
+        handler.await
+    });
+    claiming.arrived(1).await;
+    owner.timer.advance(Duration::from_millis(40));
+    claiming.open();
+    let disposition = handled.await.expect("no panic");
+    assert!(assert_retry(disposition).is_none());
+    assert!(lost.load(Ordering::SeqCst), "the attempt says so at once");
 }
