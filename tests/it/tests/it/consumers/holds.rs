@@ -12,7 +12,7 @@ use std::{
 use idempotent_runtime::{
     BoxError,
     consumer::Disposition,
-    testing::{On, Operation},
+    testing::{Gate, On, Operation},
 };
 
 use super::{assert_ack, assert_retry, consumer, deliver};
@@ -81,12 +81,15 @@ async fn i07_a_hold_lost_before_the_handler_begins_is_told(world: World) {
     let owner = world.owner().await;
     let consumer = consumer(&owner);
     let claiming = owner.delays_answer(Operation::Claim, On::Next);
-    let (its, lost) = (consumer.clone(), Arc::new(AtomicBool::new(false)));
-    let told = Arc::clone(&lost);
+    let (lost, asked) = (Arc::new(AtomicBool::new(false)), Gate::new());
+    asked.open();
+    let (its, told, asks) = (consumer.clone(), Arc::clone(&lost), asked.clone());
     let handled = tokio::spawn(async move {
         let message = its.message("m").without_payload();
-        let message =
-            message.keep_alive("30ms", || async { Err::<(), BoxError>("no answer".into()) });
+        let message = message.keep_alive("30ms", || async {
+            asks.pass().await;
+            Err::<(), BoxError>("no answer".into())
+        });
         let handler = message.run(async |attempt| {
             told.store(attempt.is_lost(), Ordering::SeqCst);
             Ok::<_, io::Error>(())
@@ -95,6 +98,7 @@ async fn i07_a_hold_lost_before_the_handler_begins_is_told(world: World) {
     });
     claiming.arrived(1).await;
     owner.timer.advance(Duration::from_millis(40));
+    asked.arrived(1).await;
     claiming.open();
     let disposition = handled.await.expect("no panic");
     assert!(assert_retry(disposition).is_none());
