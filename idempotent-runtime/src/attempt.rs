@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::Notify;
 
 pub use self::child_id::ChildId;
-pub(crate) use self::stage::Stage;
+pub(crate) use self::{stage::Stage, steps::goes_forward};
 use crate::{identity::RecordId, record::FencingToken, step::StepScope};
 
 tokio::task_local! {

@@ -6,7 +6,7 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use self::answers::{Differing, SET_UP};
+use self::answers::{Differing, Left, SET_UP};
 pub(crate) use self::nested::{mark, take_mark};
 pub use self::unreadable::{BoxError, Unreadable};
 use crate::{
@@ -83,6 +83,23 @@ pub enum Error {
         operation: Arc<str>,
         /// How many attempts vanished.
         attempts: u32,
+        /// The record of the call.
+        id: RecordId,
+    },
+
+    /// The call failed for good, and not all that its steps did could be undone. It is *parked*:
+    /// look at the steps that are left, then `settle(…).resume()` has the next call undo the rest.
+    #[error(
+        "`{operation}` failed, and not all of its steps were undone{}: look at those, then resume it with `Idempotency::settle_id`: its record is {}", Left(.left), .id.to_hex()
+    )]
+    #[non_exhaustive]
+    NotUndone {
+        /// The operation.
+        operation: Arc<str>,
+        /// The literal parts of the names of the steps that were undone, the first one first.
+        undone: Vec<String>,
+        /// Those of the steps that were not.
+        left: Vec<String>,
         /// The record of the call.
         id: RecordId,
     },

@@ -184,7 +184,7 @@ pub use crate::{
         Unrecorded, Verdict,
     },
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
-    step::{StepContext, step, step_version},
+    step::{StepContext, Undo, step, step_version},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 

@@ -84,6 +84,8 @@ pub enum RecordChange {
     LeftUncertain,
     /// The record was parked.
     Parked,
+    /// The call failed for good, and what its steps did is being undone.
+    Undoing,
     /// The lease was ended, and the next call runs the body again: this one was dropped or
     /// panicked, or says that nothing happened where it could not know what the holder before it
     /// had done.
@@ -339,6 +341,7 @@ impl Observers {
             RecordChange::NotYetRecorded
             | RecordChange::LeaseLost
             | RecordChange::Parked
+            | RecordChange::Undoing
             | RecordChange::LeftUncertain => {
                 tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
             }

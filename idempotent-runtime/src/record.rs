@@ -12,7 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     draft::{Draft, Moment},
     outcome::{OutcomeKind, RawOutcome},
-    step::{Step, StepName, StepState},
+    step::{Step, StepName, StepNames, StepState},
     time::{Time, micros},
     token::{FencingToken, TokenRule},
     version::{AttemptId, Version},
@@ -22,6 +22,13 @@ use crate::{
     lease::sequence::Stored,
     policy::OnCrash,
 };
+
+/// How much longer a record is kept while its steps have open undos: 200 years, which is for ever
+/// to a call.
+pub const WHILE_UNDOS_ARE_OPEN: Duration = Duration::from_secs(200 * 365 * 24 * 60 * 60);
+
+/// The longest time for which an outcome answers duplicates: 100 years.
+pub const LONGEST_TTL: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Everything a store keeps about one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +58,8 @@ pub struct Record {
     pub finished: Option<Time>,
     /// When the record stops binding calls, if its state allows that: see [`Record::is_expired`].
     pub expires: Time,
-    /// What answers duplicates; only in [`State::Done`], but for a stream.
+    /// What answers duplicates; only in [`State::Done`], but for a stream and for what is being
+    /// undone.
     pub outcome: Option<RawOutcome>,
 }
 
@@ -106,7 +114,7 @@ impl Record {
         let forgettable = match self.state {
             State::Done | State::Released => true,
             State::Running => self.on_crash == OnCrash::Rerun && self.lease_is_over(now),
-            State::Uncertain | State::Parked => false,
+            State::Uncertain | State::Parked | State::Undoing => false,
         };
         forgettable && self.expires <= now
     }
@@ -123,7 +131,15 @@ impl Record {
     /// together.
     #[must_use]
     pub fn ttl(&self) -> Duration {
-        self.expires.since(self.lease_end)
+        let kept = self.expires.since(self.lease_end);
+        kept.checked_sub(WHILE_UNDOS_ARE_OPEN).unwrap_or(kept)
+    }
+
+    /// Tells whether a step of it has registered an undo, and its call has no outcome yet. Such a
+    /// record expires [in 200 years](WHILE_UNDOS_ARE_OPEN) only, whatever becomes of its holder.
+    #[must_use]
+    pub fn has_open_undos(&self) -> bool {
+        self.state != State::Done && self.expires.since(self.lease_end) >= WHILE_UNDOS_ARE_OPEN
     }
 
     /// Tells whether the lease has ended by the store's clock.
@@ -195,8 +211,10 @@ pub enum State {
     Released,
     /// Nobody knows whether it happened: somebody must settle it.
     Uncertain,
-    /// Too many holders vanished: somebody must look at it.
+    /// Too many holders vanished, or an undo failed: somebody must look at it.
     Parked,
+    /// It failed for good, and its steps are being undone. Its outcome is the error.
+    Undoing,
 }
 
 impl State {
@@ -209,6 +227,7 @@ impl State {
             State::Released => 3,
             State::Uncertain => 4,
             State::Parked => 5,
+            State::Undoing => 6,
         }
     }
 
@@ -221,6 +240,7 @@ impl State {
             State::Released,
             State::Uncertain,
             State::Parked,
+            State::Undoing,
         ]
         .into_iter()
         .find(|state| state.code() == code)

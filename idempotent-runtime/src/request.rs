@@ -20,7 +20,7 @@ use crate::{
     observe::{CallEvent, CallOutcome, UnprotectedReason},
     operation::{Policy, Reader, Site},
     policy::{InFlight, OnCrash, OnExpired, OnOutage, Verdict},
-    record::{AttemptId, FencingToken, Record, Subject, Time},
+    record::{AttemptId, FencingToken, LONGEST_TTL, Record, Subject, Time},
     store::Snapshot,
 };
 
@@ -72,6 +72,8 @@ pub(crate) struct Request {
     pub(crate) on_outage: OnOutage,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_error: Verdict,
+    /// Whether an `Err` of the call can be recorded.
+    pub(crate) errors_can_end: bool,
     pub(crate) version: u32,
     /// The number of a call of a stream.
     number: Option<u64>,
@@ -274,6 +276,7 @@ impl Request {
             on_outage: policy.on_outage.unwrap_or(defaults.on_outage),
             on_crash: policy.on_crash.unwrap_or(defaults.on_crash),
             on_error: defaults.on_error,
+            errors_can_end: true,
             version: policy.version,
             number: None,
             handle,
@@ -300,7 +303,7 @@ impl Request {
             holder: self.handle.holder(),
             on_crash: asked.on_crash,
             lease: asked.lease,
-            ttl: asked.ttl,
+            ttl: asked.ttl.min(LONGEST_TTL),
             keep: defaults.audit_retention,
             on_expired: asked.on_expired,
             max_takeovers: asked.max_takeovers,

@@ -1,9 +1,17 @@
 //! What an attempt knows of the steps of its body.
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc};
 
-use super::Attempt;
-use crate::{error::Error, lease::Ending, step::StepScope};
+use super::{Attempt, try_current};
+use crate::{error::Error, lease::Ending, run::lease::Lease, step::StepScope};
+
+/// Resolves at once, but inside a body that is polled only to find its undos again: nothing else
+/// of it goes on.
+pub(crate) async fn goes_forward() {
+    if try_current().is_some_and(|attempt| attempt.undoes()) {
+        pending::<()>().await;
+    }
+}
 
 impl Attempt {
     /// Lets the body have steps.
@@ -26,6 +34,11 @@ impl Attempt {
     /// The steps of the attempt; `None` where it has no record, or one in a transaction.
     pub(crate) fn steps(&self) -> Option<&StepScope> {
         self.0.steps.get()
+    }
+
+    /// Whether the body is polled only to find its undos again.
+    pub(crate) fn undoes(&self) -> bool {
+        self.steps().is_some_and(StepScope::is_looking)
     }
 
     /// Whether it is of a number of a stream.
@@ -55,13 +68,16 @@ impl Attempt {
     }
 
     /// Tells how the call ends whose body ended so. From now on no step begins, and none is written.
-    pub(crate) fn close_steps(&self, ending: Ending) -> Ending {
+    pub(crate) fn close_steps(&self, ending: Ending, lease: &Lease) -> Ending {
         let Some(scope) = self.steps() else {
             return ending;
         };
         scope.close();
         match ending {
             _ if scope.is_in_doubt() => Ending::Uncertain,
+            Ending::Done(outcome) if outcome.is_error() && lease.keeps_undos() => {
+                Ending::Undo(outcome)
+            }
             Ending::Release | Ending::Unpolled if scope.has_steps() => Ending::GiveBack,
             ending => ending,
         }

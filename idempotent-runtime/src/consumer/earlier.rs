@@ -60,7 +60,7 @@ async fn standing(
         return Ok(Standing::Nothing);
     };
     Ok(match (record.state, &record.outcome) {
-        (State::Running, _) if !record.lease_is_over(now) => Standing::Running,
+        (State::Running | State::Undoing, _) if !record.lease_is_over(now) => Standing::Running,
         (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done {
             same_payload: subject.is_none_or(|it| it.fingerprint == record.subject.fingerprint),
         },

@@ -94,6 +94,9 @@ impl<P> Noting<P> {
 
 impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     const RELEASES: bool = P::RELEASES;
+    fn can_end(usual: Verdict) -> bool {
+        P::can_end(usual)
+    }
 
     fn verdict(&self, error: &Failure<E>, usual: Verdict) -> Verdict {
         let verdict = match error {

@@ -22,14 +22,27 @@ pub(super) struct Differing<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Differing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, name) in self.0.iter().enumerate() {
-            write!(f, "{}`{name}`", if i == 0 { " (" } else { ", " })?;
-        }
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            f.write_str(")")
-        }
+        in_brackets(f, "", self.0)
+    }
+}
+
+/// The steps that are left, in a message.
+pub(super) struct Left<'a>(pub(super) &'a [String]);
+
+impl fmt::Display for Left<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        in_brackets(f, "left: ", self.0)
+    }
+}
+
+fn in_brackets(f: &mut fmt::Formatter<'_>, first: &str, names: &[String]) -> fmt::Result {
+    for (i, name) in names.iter().enumerate() {
+        let before = if i == 0 { " (" } else { ", " };
+        write!(f, "{before}{}`{name}`", if i == 0 { first } else { "" })?;
+    }
+    match names {
+        [] => Ok(()),
+        _ => f.write_str(")"),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::{
 /// | `on_outage` | closed |
 /// | `max_takeovers` | 5 |
 /// | `max_run_time` | 24 hours |
+/// | `step_grace` | 30 seconds |
 /// | `transaction_warning` | 5 seconds |
 /// | `max_outcome` | 16 MiB |
 #[derive(Debug)]
@@ -67,6 +68,7 @@ pub(crate) struct Defaults {
     pub(crate) on_outage: OnOutage,
     pub(crate) max_takeovers: u32,
     pub(crate) max_run_time: Duration,
+    pub(crate) step_grace: Duration,
     pub(crate) transaction_warning: Duration,
     pub(crate) max_outcome: usize,
 }
@@ -85,6 +87,7 @@ impl Default for Defaults {
             on_outage: OnOutage::Closed,
             max_takeovers: 5,
             max_run_time: DAY,
+            step_grace: Duration::from_secs(30),
             transaction_warning: Duration::from_secs(5),
             max_outcome: 16 * 1024 * 1024,
         }
@@ -205,6 +208,15 @@ impl Builder {
     pub fn max_run_time(mut self, max_run_time: impl IntoDuration) -> Self {
         if let Some(max_run_time) = self.read(max_run_time) {
             self.parts.defaults.max_run_time = max_run_time;
+        }
+        self
+    }
+
+    /// Sets how long a call whose body has returned waits for its steps in other tasks, and how
+    /// long a body is polled to find its undos again. What has not ended then is unknown.
+    pub fn step_grace(mut self, step_grace: impl IntoDuration) -> Self {
+        if let Some(step_grace) = self.read(step_grace) {
+            self.parts.defaults.step_grace = step_grace;
         }
         self
     }

@@ -43,7 +43,13 @@ pub enum Status {
     },
     /// Nobody knows whether it happened.
     Uncertain,
-    /// Too many holders vanished.
+    /// It failed for good, and what its steps did is being undone.
+    #[non_exhaustive]
+    Undoing {
+        /// The rest of the holder's lease; zero when the holder vanished.
+        lease_left: Duration,
+    },
+    /// Too many holders vanished, or an undo failed.
     Parked {
         /// How many attempts there were.
         attempts: u32,
@@ -168,6 +174,9 @@ impl Idempotency {
             State::Uncertain => Status::Uncertain,
             State::Parked => Status::Parked {
                 attempts: record.attempt,
+            },
+            State::Undoing => Status::Undoing {
+                lease_left: record.lease_end.since(now),
             },
             State::Running => Status::Processing {
                 since: now.since(record.created),

@@ -39,6 +39,9 @@ pub enum NotSettled {
     /// Only a parked record can be resumed, and one that the next call would park.
     #[error("it is not parked: settle it with an outcome, or let the next call take over")]
     NotParked,
+    /// Steps of it are not undone: `undo` or `resume` has the next call do so.
+    #[error("steps of it are not undone: let the next call do so by `resume` or `undo`")]
+    OpenUndos,
     /// It is the record of a sequence, which settles a number: see
     /// [`Sequence::settle`](crate::sequence::Sequence::settle).
     #[error("it is a sequence: settle its number by `Idempotency::sequence(…).settle(number)`")]
@@ -241,6 +244,20 @@ impl Settle<'_> {
         self.write(&Settlement::Resume { max_takeovers }).await
     }
 
+    /// It failed for good, with this error: the next call undoes what its steps did, as far as they
+    /// have an undo, and then answers every duplicate with the error. Nothing of it runs forward
+    /// any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_error`](Self::with_error).
+    pub async fn undo<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
+        let bytes = self.handle.coder().encode(error)?;
+        let outcome = self.readable(RawOutcome::error(bytes), outline(error))?;
+        let outcome = outcome.with_schema(self.schema);
+        Ok(self.write(&Settlement::Undo(outcome)).await?)
+    }
+
     /// Records this outcome, whatever its bytes are.
     pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<(), Error> {
         let outcome = outcome.with_schema(self.schema);
@@ -274,6 +291,11 @@ impl Settle<'_> {
             };
             if record.is_stream() {
                 return Err(self.not(NotSettled::IsSequence));
+            }
+            let is_error =
+                |it: &Settlement| matches!(it, Settlement::Outcome(outcome) if outcome.is_error());
+            if is_error(settlement) && record.has_open_undos() {
+                return Err(self.not(NotSettled::OpenUndos));
             }
             if is_about_to_be_recorded(self.handle, &record) {
                 return Err(self.not(NotSettled::StillRunning));

@@ -83,6 +83,8 @@ pub enum Meaning {
     GoOn,
     /// It holds a record whose earlier holder vanished: the reconciling function is asked.
     Reconcile,
+    /// It holds a record whose call has failed for good: what its steps did is undone.
+    Undo,
     /// It left the record parked.
     Park,
     /// It left the record uncertain.
@@ -101,6 +103,7 @@ impl Meaning {
     #[must_use]
     pub fn won(record: &Record, goes_on: bool) -> Self {
         match (record.attempt, record.on_crash) {
+            _ if record.state == State::Undoing => Meaning::Undo,
             (1, _) if goes_on => Meaning::GoOn,
             (1, _) if record.passes() => Meaning::Takeover,
             (1, _) => Meaning::Fresh,
@@ -128,7 +131,7 @@ pub fn replays(record: &Record, fingerprint: &Fingerprinted, now: Time) -> bool 
 /// Decides about a snapshot. `version` draws the version of the draft, if there is one.
 ///
 /// The order is the protocol's: nothing, done, expired, other fingerprint, uncertain, parked,
-/// released, my own, lease over, running.
+/// released, my own, lease over, being undone, running.
 #[must_use]
 pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Version) -> Decision {
     let Some(record) = &snapshot.record else {
@@ -163,12 +166,17 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
         State::Uncertain => Decision::Uncertain(Arc::clone(record)),
         State::Parked => Decision::Parked(Arc::clone(record)),
         State::Released => write(claim.fresh_claim(record.token, version()), Meaning::Fresh),
-        State::Running if record.attempt_id == claim.attempt_id => {
+        State::Running | State::Undoing if record.attempt_id == claim.attempt_id => {
             Decision::Mine(Arc::clone(record))
         }
-        State::Running if !record.lease_is_over(snapshot.now) => {
+        State::Running | State::Undoing if !record.lease_is_over(snapshot.now) => {
             Decision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
         }
+        State::Undoing if is_spent(record, claim.max_takeovers) => write(
+            claim.mark_unsettled(record, State::Parked, on_crash, version()),
+            Meaning::Park,
+        ),
+        State::Undoing => write(claim.takeover(record, version()), Meaning::Undo),
         State::Running if record.attempt_id == AttemptId::GIVEN_BACK => {
             write(claim.takeover(record, version()), Meaning::GoOn)
         }
@@ -264,12 +272,12 @@ impl Claim {
             _ if self.holds(record) => {
                 let meaning = Meaning::won(record, self.goes_on);
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
-                holding.end(&Ending::Unpolled, version)
+                let holding = holding.over(record);
+                with_open_undos_of(record, holding.end(&Ending::Unpolled, version))
             }
-            _ if seen == Some(record.version) => Draft {
-                outcome: record.outcome.clone(),
-                ..self.mark_unsettled(record, record.state, record.on_crash, version)
-            },
+            _ if seen == Some(record.version) => {
+                self.mark_unsettled(record, record.state, record.on_crash, version)
+            }
             _ => return None,
         };
         Some((Some(record.version), draft))
@@ -277,17 +285,25 @@ impl Claim {
 
     /// Tells whether it is this very claim that a record stands for.
     pub(crate) fn holds(&self, record: &Record) -> bool {
-        record.state == State::Running && record.attempt_id == self.attempt_id
+        matches!(record.state, State::Running | State::Undoing)
+            && record.attempt_id == self.attempt_id
     }
 
-    /// Goes on with a record whose holder vanished.
+    /// Goes on with a record whose holder vanished, forward or back.
     fn takeover(&self, record: &Record, version: Version) -> Draft {
-        Draft {
+        let (state, outcome) = match record.state {
+            State::Undoing => (State::Undoing, record.outcome.clone()),
+            _ => (State::Running, None),
+        };
+        let draft = Draft {
             subject: None,
+            state,
             attempt: record.attempt.saturating_add(1),
             on_crash: record.on_crash.max(self.on_crash),
+            outcome,
             ..self.fresh_claim(record.token, version)
-        }
+        };
+        with_open_undos_of(record, draft)
     }
 
     /// Leaves a record whose holder vanished to be settled. It keeps the attempt id, so that a
@@ -311,7 +327,15 @@ impl Claim {
             lease: Moment::Keep,
             expires: Moment::Keep,
             keep: self.keep,
-            outcome: None,
+            outcome: record.outcome.clone(),
         }
+    }
+}
+
+/// Keeps a record from expiring whose steps have open undos.
+pub(super) fn with_open_undos_of(record: &Record, draft: Draft) -> Draft {
+    match record.has_open_undos() {
+        true => draft.with_open_undos(),
+        false => draft,
     }
 }

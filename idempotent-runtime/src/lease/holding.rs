@@ -21,6 +21,8 @@ pub struct Holding {
     keep: Duration,
     meaning: Meaning,
     number: Option<Box<HeldNumber>>,
+    /// The error for which its steps are being undone.
+    undoing: Option<RawOutcome>,
 }
 
 /// How a holder ends.
@@ -35,10 +37,25 @@ pub enum Ending {
     GiveBack,
     /// The body's own word, or a reconciliation's, that nobody knows.
     Uncertain,
+    /// The body failed for good, with this error, and its steps are to be undone.
+    Undo(RawOutcome),
+    /// Some of them could not be undone.
+    NotUndone,
     /// It was dropped, or panicked, before the body was polled.
     Unpolled,
     /// It was dropped, or panicked, after the body was polled.
     Stopped,
+}
+
+impl Ending {
+    /// The error of a call whose steps are to be undone.
+    #[must_use]
+    pub fn error(&self) -> Option<RawOutcome> {
+        match self {
+            Ending::Undo(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// What a refused ending means.
@@ -78,6 +95,7 @@ impl Holding {
             keep: claim.keep,
             meaning,
             number: None,
+            undoing: None,
         }
     }
 
@@ -85,6 +103,30 @@ impl Holding {
     pub(super) fn of_number(self, number: Option<HeldNumber>) -> Self {
         let number = number.map(Box::new);
         Self { number, ..self }
+    }
+
+    /// Goes on from the decision that the call has failed for good: its steps are being undone.
+    #[must_use]
+    pub fn undoing(self, error: RawOutcome) -> Self {
+        Self {
+            undoing: Some(error),
+            ..self
+        }
+    }
+
+    /// The error for which its steps are being undone; `None` where they are not.
+    #[must_use]
+    pub fn error(&self) -> Option<&RawOutcome> {
+        self.undoing.as_ref()
+    }
+
+    /// Holds what `record` is: one whose steps are being undone, or any other.
+    #[must_use]
+    pub fn over(self, record: &Record) -> Self {
+        match (record.state, &record.outcome) {
+            (State::Undoing, Some(error)) => self.undoing(error.clone()),
+            _ => self,
+        }
     }
 
     /// Whether a smaller number whose holder vanished was passed.
@@ -144,7 +186,7 @@ impl Holding {
         let draft = Draft {
             lease: Moment::In(self.lease),
             expires: Moment::In(self.lease.saturating_add(self.ttl)),
-            ..self.draft(State::Running, version)
+            ..self.draft(self.state(), version)
         };
         match &self.number {
             Some(number) => number.heartbeat(&draft),
@@ -180,7 +222,17 @@ impl Holding {
         if let Some(number) = &self.number {
             return number.end(ending, &self.draft(State::Running, version));
         }
+        if self.undoing.is_some() && !matches!(ending, Ending::Done(_)) {
+            return self.end_undoing(ending, version);
+        }
         match ending {
+            Ending::Undo(error) => Draft {
+                lease: Moment::In(self.lease),
+                expires: Moment::In(self.lease.saturating_add(self.ttl)),
+                outcome: Some(error.clone()),
+                ..self.draft(State::Undoing, version)
+            },
+            Ending::NotUndone => self.draft(State::Parked, version),
             Ending::Done(outcome) => Draft {
                 expires: Moment::In(self.ttl),
                 outcome: Some(outcome.clone()),
@@ -206,6 +258,19 @@ impl Holding {
                 ..self.draft(State::Running, version)
             },
             Ending::Unpolled | Ending::Stopped => self.draft(State::Uncertain, version),
+        }
+    }
+
+    /// Whoever stops in the middle leaves the rest to the next one, at once.
+    fn end_undoing(&self, ending: &Ending, version: Version) -> Draft {
+        match ending {
+            Ending::NotUndone => self.draft(State::Parked, version),
+            _ => Draft {
+                lease: Moment::In(Duration::ZERO),
+                expires: Moment::In(self.ttl),
+                attempt_id: AttemptId::NOBODY,
+                ..self.draft(State::Undoing, version)
+            },
         }
     }
 
@@ -237,8 +302,27 @@ impl Holding {
                 Refusal::Stands(Arc::clone(record))
             }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
+            (State::Undoing, _) if self.undoing.is_some() => Refusal::Again(record.version),
             (stands, _) if stands == intended.state => Refusal::Stands(Arc::clone(record)),
             _ => Refusal::Lost(Some(Arc::clone(record))),
+        }
+    }
+
+    /// What it means that a heartbeat was refused because of `snapshot`.
+    ///
+    /// A record that somebody left uncertain is lost to the heartbeat, although its holder may
+    /// still complete it: prolonging would turn *uncertain* back into *running*. One whose steps
+    /// are being undone is not prolonged by a heartbeat from before that was decided.
+    #[must_use]
+    pub fn refused_heartbeat(&self, snapshot: &Snapshot) -> Beat {
+        let is_mine = |record: &&Arc<Record>| record.attempt_id == self.attempt_id;
+        let Some(record) = snapshot.record.as_ref().filter(is_mine) else {
+            return Beat::Lost;
+        };
+        match record.state {
+            state if state == self.state() => Beat::Again(record.version),
+            State::Done | State::Released | State::Undoing => Beat::Over,
+            State::Uncertain | State::Parked | State::Running => Beat::Lost,
         }
     }
 
@@ -286,7 +370,14 @@ impl Holding {
             lease: Moment::Keep,
             expires: Moment::Keep,
             keep: self.keep,
-            outcome: None,
+            outcome: self.undoing.clone(),
+        }
+    }
+
+    fn state(&self) -> State {
+        match self.undoing {
+            Some(_) => State::Undoing,
+            None => State::Running,
         }
     }
 }
@@ -294,22 +385,6 @@ impl Holding {
 /// Whether a holder that ended itself has left the record to the next call.
 fn is_nobodys(attempt_id: AttemptId) -> bool {
     matches!(attempt_id, AttemptId::NOBODY | AttemptId::GIVEN_BACK)
-}
-
-/// What it means that the heartbeat of `attempt_id` was refused because of `snapshot`.
-///
-/// A record that somebody left uncertain is lost to the heartbeat, although its holder may still
-/// complete it: prolonging would turn *uncertain* back into *running*.
-#[must_use]
-pub fn refused_heartbeat(attempt_id: AttemptId, snapshot: &Snapshot) -> Beat {
-    match &snapshot.record {
-        Some(record) if record.attempt_id == attempt_id => match record.state {
-            State::Running => Beat::Again(record.version),
-            State::Done | State::Released => Beat::Over,
-            State::Uncertain | State::Parked => Beat::Lost,
-        },
-        _ => Beat::Lost,
-    }
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ mod steps;
 pub(crate) use self::numbered::read;
 pub use self::{
     decide::{Claim, Decision, Meaning, decide, first, replays},
-    holding::{Beat, Ending, Holding, Refusal, refused_heartbeat},
+    holding::{Beat, Ending, Holding, Refusal},
     numbered::{Next, Numbered},
     settle::{Settlement, settle},
-    steps::{StepDecision, decide_step, takes_steps},
+    steps::{StepDecision, TAKING_STEPS, decide_step, takes_steps},
 };

@@ -289,7 +289,7 @@ impl HeldNumber {
 
 fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
     let ending = match ending {
-        Ending::Done(outcome) => {
+        Ending::Done(outcome) | Ending::Undo(outcome) => {
             let value = Value {
                 schema: outcome.schema,
                 bytes: outcome.bytes.clone(),
@@ -300,7 +300,7 @@ fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
         Ending::Release | Ending::GiveBack => sequence::Ending::Release,
         Ending::Uncertain => sequence::Ending::Uncertain,
         Ending::Unpolled => sequence::Ending::Unpolled,
-        Ending::Stopped => sequence::Ending::Stopped,
+        Ending::Stopped | Ending::NotUndone => sequence::Ending::Stopped,
     };
     (ending, Value::default())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    lease::decide::is_spent,
+    lease::decide::{is_spent, with_open_undos_of},
     policy::OnCrash,
     record::{AttemptId, Draft, Moment, RawOutcome, Record, State, Time, TokenRule, Version},
 };
@@ -18,6 +18,8 @@ pub enum Settlement {
         /// How many takeovers a record may see before the next call parks it.
         max_takeovers: u32,
     },
+    /// It failed for good, with this error: the next call undoes what its steps did.
+    Undo(RawOutcome),
 }
 
 /// The draft that settles `record`, or `None` where there is nothing to settle at `now`, by the store's clock: only an uncertain or a
@@ -49,9 +51,22 @@ pub fn settle(
         keep,
         outcome: None,
     };
+    // A resumed one: nobody holds it, and its budget is fresh.
+    let resumed = |state, outcome| {
+        let draft = Draft {
+            attempt: 1,
+            attempt_id: AttemptId::RESUMED,
+            lease: Moment::In(Duration::ZERO),
+            outcome,
+            ..settled(state)
+        };
+        with_open_undos_of(record, draft)
+    };
     let may_rerun = record.on_crash == OnCrash::Rerun;
-    let is_abandoned =
-        record.state == State::Running && record.lease_is_over(now) && !record.is_expired(now);
+    let was_held = matches!(record.state, State::Running | State::Undoing);
+    let is_abandoned = was_held && record.lease_is_over(now) && !record.is_expired(now);
+    // What was being undone is, even where it was parked in the middle.
+    let error = record.outcome.clone();
     match (settlement, record.state) {
         (Settlement::Outcome(outcome), state)
             if is_abandoned || matches!(state, State::Uncertain | State::Parked) =>
@@ -61,20 +76,22 @@ pub fn settle(
                 ..settled(State::Done)
             })
         }
+        (Settlement::Undo(error), state)
+            if (is_abandoned && state == State::Running)
+                || matches!(state, State::Uncertain | State::Parked) =>
+        {
+            Some(resumed(State::Undoing, Some(error.clone())))
+        }
         (Settlement::Resume { max_takeovers }, state)
             if state == State::Parked
-                || (is_abandoned && may_rerun && is_spent(record, *max_takeovers)) =>
+                || (is_abandoned
+                    && (may_rerun || state == State::Undoing)
+                    && is_spent(record, *max_takeovers)) =>
         {
-            let state = if may_rerun {
-                State::Running
-            } else {
-                State::Uncertain
-            };
-            Some(Draft {
-                attempt: 1,
-                attempt_id: AttemptId::RESUMED,
-                lease: Moment::In(Duration::ZERO),
-                ..settled(state)
+            Some(match error {
+                Some(error) => resumed(State::Undoing, Some(error)),
+                None if may_rerun => resumed(State::Running, None),
+                None => resumed(State::Uncertain, None),
             })
         }
         _ => None,

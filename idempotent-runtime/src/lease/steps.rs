@@ -38,7 +38,8 @@ pub fn decide_step(
         return StepDecision::Changed(Arc::clone(step));
     }
     match (step.state, step.on_crash.max(on_crash)) {
-        (StepState::Done, _) => StepDecision::Replay(Arc::clone(step)),
+        (StepState::Done | StepState::Undone, _) => StepDecision::Replay(Arc::clone(step)),
+        (StepState::Released, _) => StepDecision::Run(Some(step.version)),
         (StepState::Begun, OnCrash::Rerun) => StepDecision::Run(Some(step.version)),
         (StepState::Begun, OnCrash::Reconcile) if on_crash == OnCrash::Reconcile => {
             StepDecision::Ask(Arc::clone(step))
@@ -47,9 +48,12 @@ pub fn decide_step(
     }
 }
 
-/// Tells whether a record takes steps of this attempt. The attempt holds the record, or held it last
-/// and left it uncertain.
+/// The states in which a record takes steps of its attempt. The attempt holds the record, or held
+/// it last and left it uncertain.
+pub const TAKING_STEPS: [State; 3] = [State::Running, State::Uncertain, State::Undoing];
+
+/// Tells whether a record takes steps of this attempt.
 #[must_use]
 pub fn takes_steps(record: &Record, attempt_id: AttemptId) -> bool {
-    record.attempt_id == attempt_id && matches!(record.state, State::Running | State::Uncertain)
+    record.attempt_id == attempt_id && TAKING_STEPS.contains(&record.state)
 }

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
-    attempt::{Attempt, try_current},
+    attempt::{Attempt, goes_forward, try_current},
     error::Error,
     handle::TraceParent,
     identity::RecordId,
@@ -123,6 +123,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         connection: &mut DB::Connection,
         message: &Message,
     ) -> Result<String, Error> {
+        goes_forward().await;
         let attempt = try_current();
         if let Some(attempt) = attempt.as_ref().filter(|attempt| attempt.is_poisoned()) {
             let operation = attempt.operation_name().clone();

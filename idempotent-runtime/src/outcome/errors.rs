@@ -16,6 +16,12 @@ pub trait OnError<E> {
     /// Whether no error is ever recorded.
     #[doc(hidden)]
     const RELEASES: bool = false;
+    /// Whether an error may be recorded; `usual` is the handle's default.
+    #[doc(hidden)]
+    fn can_end(usual: Verdict) -> bool {
+        let _ = usual;
+        true
+    }
     /// Decides. `usual` is the handle's default.
     fn verdict(&self, error: &E, usual: Verdict) -> Verdict;
     /// Encodes an error that is to be recorded.
@@ -44,6 +50,10 @@ macro_rules! on_error {
 
         impl<E $(: $bound)?> OnError<E> for $name {
             $(const RELEASES: bool = $releases;)?
+            fn can_end(usual: Verdict) -> bool {
+                let verdict: fn(Verdict) -> Verdict = $verdict;
+                verdict(usual) == Verdict::Replay
+            }
             fn verdict(&self, _: &E, usual: Verdict) -> Verdict {
                 let verdict: fn(Verdict) -> Verdict = $verdict;
                 verdict(usual)

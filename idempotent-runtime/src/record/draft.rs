@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     AttemptId, FencingToken, Holder, RawOutcome, Record, State, Subject, Time, TokenRule, Version,
+    WHILE_UNDOS_ARE_OPEN,
 };
 use crate::policy::OnCrash;
 
@@ -72,6 +73,20 @@ impl Draft {
             expires: moment(self.expires, previous.map(|record| record.expires)),
             outcome: self.outcome.clone(),
         }
+    }
+
+    /// The same for a record whose steps have open undos: it does not expire.
+    #[must_use]
+    pub fn with_open_undos(mut self) -> Self {
+        if let Moment::In(kept) = &mut self.expires {
+            *kept = kept.saturating_add(WHILE_UNDOS_ARE_OPEN);
+        }
+        self
+    }
+
+    /// Whether it says that undos are open.
+    pub(crate) fn has_open_undos(&self) -> bool {
+        matches!(self.expires, Moment::In(kept) if kept >= WHILE_UNDOS_ARE_OPEN)
     }
 
     /// Whether the draft only says how the attempt ended that `previous` is a version of: all else in it stands there, because a

@@ -46,6 +46,12 @@ impl RawOutcome {
         }
     }
 
+    /// Whether it is that of a call that failed for good.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.kind == OutcomeKind::Error
+    }
+
     /// Sets the schema version of the bytes.
     #[must_use]
     pub fn with_schema(mut self, schema: u32) -> Self {

@@ -1,6 +1,6 @@
 //! A step of a body, as a store keeps it beside the record of its call.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::RangeInclusive, sync::Arc};
 
 use super::{AttemptId, RawOutcome, Version};
 use crate::{
@@ -15,7 +15,19 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepName([u8; 32]);
 
+/// From one name to another one, both included.
+pub type StepNames = RangeInclusive<StepName>;
+
 impl StepName {
+    /// Every name.
+    pub const ALL: StepNames = Self([0; 32])..=Self([u8::MAX; 32]);
+
+    /// This name, and no other one.
+    #[must_use]
+    pub fn alone(self) -> StepNames {
+        self..=self
+    }
+
     /// Hashes a name that is framed already.
     pub(crate) fn of(framed: &[u8]) -> Self {
         let mut bytes = b"idempotent-runtime/step/1".to_vec();
@@ -70,8 +82,22 @@ pub struct Step {
     pub on_crash: OnCrash,
     /// What must be equal in a rerun.
     pub fingerprint: Fingerprinted,
-    /// What answers a rerun; only in [`StepState::Done`].
+    /// What answers a rerun; only in [`StepState::Done`] and [`StepState::Undone`].
     pub outcome: Option<RawOutcome>,
+    /// Counts the steps of its life that have an undo; `None` where it has none. They are undone
+    /// from the largest number down.
+    pub undo: Option<u32>,
+}
+
+impl Step {
+    /// Whether it is still to be undone where its call fails for good: it has a value, or nobody
+    /// knows whether it happened.
+    #[must_use]
+    pub fn is_to_be_undone(&self) -> bool {
+        let is_error = self.outcome.as_ref().is_some_and(RawOutcome::is_error);
+        let is_open = matches!(self.state, StepState::Begun | StepState::Done);
+        self.undo.is_some() && is_open && !is_error
+    }
 }
 
 /// Where a step stands.
@@ -82,6 +108,10 @@ pub enum StepState {
     Begun,
     /// Its outcome is recorded.
     Done,
+    /// Nothing happened, by the word of its body or of an operator: it runs again.
+    Released,
+    /// Its undo is through.
+    Undone,
 }
 
 impl StepState {
@@ -91,14 +121,21 @@ impl StepState {
         match self {
             StepState::Begun => 1,
             StepState::Done => 2,
+            StepState::Released => 3,
+            StepState::Undone => 4,
         }
     }
 
     /// The state behind a stored number; `None` where there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [StepState::Begun, StepState::Done]
-            .into_iter()
-            .find(|state| state.code() == code)
+        [
+            StepState::Begun,
+            StepState::Done,
+            StepState::Released,
+            StepState::Undone,
+        ]
+        .into_iter()
+        .find(|state| state.code() == code)
     }
 }

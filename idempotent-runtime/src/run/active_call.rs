@@ -20,7 +20,7 @@ pub(crate) use self::outcomes::is_kept;
 #[cfg(feature = "sqlite")]
 use crate::attempt::{is_held, is_shut_out};
 use crate::{
-    attempt::{Attempt, Stage},
+    attempt::{Attempt, Stage, goes_forward},
     error::Error,
     identity::RecordId,
     lease::Ending,
@@ -48,7 +48,7 @@ pub(crate) struct ActiveCall {
     /// The attempt that runs the body, once there is one.
     attempt: Option<Attempt>,
     /// What is held while the body runs; nothing where it runs unprotected.
-    held: Option<HeldLease>,
+    pub(super) held: Option<HeldLease>,
     /// How the call came by its answer, as far as is known.
     how: CallReport,
     outcome: CallOutcome,
@@ -88,6 +88,7 @@ impl ActiveCall {
 
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
+        goes_forward().await;
         let admission = match &self.request.protection {
             #[cfg(feature = "sqlite")]
             Protection::Record(_)
@@ -239,11 +240,19 @@ impl ActiveCall {
         }
     }
 
+    /// Whether steps have undos that are open.
+    pub(crate) fn keeps_undos(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.lease().keeps_undos())
+    }
+
     /// Writes how the body ended, and tells what answers the call instead of what its body said,
     /// where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
+        self.held.as_ref()?;
+        self.await_steps(attempt).await;
         let held = self.held.as_mut()?;
-        let ending = attempt.close_steps(ending);
+        let ending = attempt.close_steps(ending, held.lease());
         if attempt.is_poisoned() {
             // Dropped, it ends its lease in the background, and writes nothing of the outcome.
             self.held = None;
@@ -251,13 +260,20 @@ impl ActiveCall {
         }
         let in_doubt = ending == Ending::Uncertain && attempt.is_in_doubt();
         let outcome = executed(held.meaning(), attempt.stage());
+        let (error, sent_at) = (ending.error(), self.request.handle.timer().now());
         let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
+        if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
+            held.begin_to_undo(error, version, sent_at);
+            if let Err(instead) = Box::pin(self.undo(attempt)).await {
+                return Some(instead);
+            }
+        }
         self.held = None;
         let (recorded, outcome, instead) = match ended {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, outcome, Some(Instead::Recorded(record)))
             }
-            Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, outcome, None),
+            Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (true, outcome, None),
             // After a release the key may have gone to a call with other arguments: its outcome is
             // not ours.
             Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
@@ -277,7 +293,16 @@ impl ActiveCall {
         }
     }
 
-    fn lease_lost(&self) -> Error {
+    /// Steps in other tasks are waited for, but no longer than `step_grace`.
+    async fn await_steps(&self, attempt: &Attempt) {
+        if let Some(scope) = attempt.steps().filter(|scope| scope.has_steps()) {
+            let handle = &self.request.handle;
+            let limit = handle.timer().sleep(handle.defaults().step_grace);
+            Box::pin(super::race(scope.is_through(), limit)).await;
+        }
+    }
+
+    pub(super) fn lease_lost(&self) -> Error {
         Error::LeaseLost {
             operation: Arc::clone(&self.request.operation),
         }

@@ -221,6 +221,7 @@ impl<'a> Admitting<'a> {
                 Ok(None)
             }
             Next::Done(admission) => Err(admission),
+            Next::NotUndone(record) => Err(Box::pin(self.not_undone(&record)).await),
             Next::Wait(record, left) => {
                 let later = Box::pin(self.wait(&record, snapshot.now, left)).await;
                 *refusals = Refusals::default();
@@ -317,6 +318,8 @@ impl<'a> Admitting<'a> {
             attempt: draft.attempt,
             on_crash: draft.on_crash,
             meaning: plan.meaning,
+            error: draft.outcome.clone(),
+            keeps_undos: draft.has_open_undos(),
             stream: Stored::written(draft),
             sent_at,
         })

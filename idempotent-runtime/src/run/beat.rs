@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     attempt::Attempt,
-    lease::{Beat, refused_heartbeat},
+    lease::Beat,
     observe::RecordChange,
     record::Version,
     run::{heartbeat::Shared, lease::Lease, swap},
@@ -62,18 +62,16 @@ pub(crate) async fn beat(
                 }
                 return BeatResult::Until(sent_at.saturating_add(length / 3));
             }
-            Some(Ok(Swap::Refused(snapshot))) => {
-                match refused_heartbeat(lease.holding.attempt_id(), &snapshot) {
-                    Beat::Again(version) => seen = version,
-                    Beat::Over => return BeatResult::Never,
-                    Beat::Lost => {
-                        if !lease.is_ending() && !lease.is_abandoned() && attempt.lose() {
-                            tell(heartbeats, attempt, RecordChange::LeaseLost);
-                        }
-                        return BeatResult::Never;
+            Some(Ok(Swap::Refused(snapshot))) => match lease.holding.refused_heartbeat(&snapshot) {
+                Beat::Again(version) => seen = version,
+                Beat::Over => return BeatResult::Never,
+                Beat::Lost => {
+                    if !lease.is_ending() && !lease.is_abandoned() && attempt.lose() {
+                        tell(heartbeats, attempt, RecordChange::LeaseLost);
                     }
+                    return BeatResult::Never;
                 }
-            }
+            },
             unanswered => {
                 let error = unanswered.and_then(Result::err);
                 return failed(heartbeats, lease, error);

@@ -13,12 +13,23 @@ use crate::{
 /// How an ending came out.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// It stands.
-    Stands,
+    /// It stands, at this version.
+    Stands(Version),
     /// It stood already, or something equal does.
     StoodAlready(Arc<Record>),
     /// The lease was lost; what stands there now, where the store was asked.
     Lost(Option<Arc<Record>>),
+}
+
+impl Ended {
+    /// The version that stands, where it is one of this holder's.
+    pub(crate) fn stands(&self) -> Option<Version> {
+        match self {
+            Ended::Stands(version) => Some(*version),
+            Ended::StoodAlready(record) => Some(record.version),
+            Ended::Lost(_) => None,
+        }
+    }
 }
 
 /// Writes `ending`. Repeating it after an error is safe: what was applied is recognised.
@@ -41,13 +52,13 @@ pub(crate) async fn end(
     let holding = again.as_deref().unwrap_or(&lease.holding);
     let mut seen = lease.version();
     loop {
-        let draft = holding.end(ending, Version::random());
+        let draft = lease.kept(holding.end(ending, Version::random()));
         let answer = store.swap(attempt.id(), Some(seen), &draft).await;
         match answered(Some(seen), answer)? {
             // The lease does not learn this version: a heartbeat over it would undo the ending.
             Swap::Applied(_) => {
                 tell(step(ending, draft.state));
-                return Ok(Ended::Stands);
+                return Ok(Ended::Stands(draft.version));
             }
             Swap::Refused(snapshot) => match holding.refused(ending, &snapshot) {
                 Refusal::Again(version) => seen = version,
@@ -57,9 +68,10 @@ pub(crate) async fn end(
                     if record.state != State::Uncertain && record.outcome == draft.outcome {
                         tell(step(ending, draft.state));
                     }
+                    let version = record.version;
                     return Ok(match lease.holding.answer(&record) {
                         Some(record) => Ended::StoodAlready(record),
-                        None => Ended::Stands,
+                        None => Ended::Stands(version),
                     });
                 }
                 Refusal::Lost(record) => {
@@ -86,6 +98,8 @@ pub(crate) fn step(ending: &Ending, state: State) -> RecordChange {
             RecordChange::RecordedNotReplayable
         }
         (Ending::Done(_), _) => RecordChange::Recorded,
+        (Ending::Undo(_), _) => RecordChange::Undoing,
+        (Ending::NotUndone, _) => RecordChange::Parked,
         (_, State::Released) => RecordChange::Released,
         (_, State::Uncertain) => RecordChange::LeftUncertain,
         _ => RecordChange::Stopped,

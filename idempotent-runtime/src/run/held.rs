@@ -43,7 +43,7 @@ pub(crate) fn claimed(meaning: Meaning, passes: bool) -> RecordChange {
     match meaning {
         Meaning::Reconcile => RecordChange::Reconciling,
         Meaning::Takeover if passes => RecordChange::Passed,
-        Meaning::Takeover | Meaning::GoOn => RecordChange::TakenOver,
+        Meaning::Takeover | Meaning::GoOn | Meaning::Undo => RecordChange::TakenOver,
         _ => RecordChange::Claimed,
     }
 }
@@ -56,6 +56,10 @@ pub(crate) struct ClaimGrant {
     pub(crate) attempt: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) meaning: Meaning,
+    /// The error of a call whose steps are being undone.
+    pub(crate) error: Option<RawOutcome>,
+    /// Whether the record stays because undos are open.
+    pub(crate) keeps_undos: bool,
     /// The stream of a call with a number, as it stands.
     pub(crate) stream: Option<Stored>,
     /// When the claim was sent, by the holder's timer.
@@ -71,6 +75,10 @@ impl HeldLease {
         };
         let stream = won.stream.as_ref();
         let holding = claim.hold(won.attempt, won.on_crash, won.meaning, stream);
+        let holding = match (won.meaning, &won.error) {
+            (Meaning::Undo, Some(error)) => holding.undoing(error.clone()),
+            _ => holding,
+        };
         let passes = holding.passes();
         let goes_on = passes || won.meaning == Meaning::GoOn;
         let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
@@ -81,8 +89,11 @@ impl HeldLease {
             claimed(won.meaning, passes),
         );
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent_at));
+        if won.keeps_undos {
+            lease.keep_undos();
+        }
         if !lease.attempt.is_of_number() {
-            let scope = StepScope::new(&handle, &lease, won.meaning == Meaning::Fresh);
+            let scope = StepScope::new(&handle, &lease, won.meaning, request.errors_can_end);
             lease.attempt.keep_steps(scope);
         }
         let place = handle.heartbeats().keep(&lease, won.sent_at);
@@ -94,6 +105,23 @@ impl HeldLease {
             ended: false,
             known: Mutex::default(),
         }
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
+    }
+
+    /// Goes on from the decision that the call has failed for good, which stands at `version` and
+    /// was sent at `sent_at`.
+    pub(crate) fn begin_to_undo(&mut self, error: RawOutcome, version: Version, sent_at: Duration) {
+        let (attempt, holding) = (self.lease.attempt.clone(), self.lease.holding.clone());
+        let holding = holding.undoing(error);
+        let lease = Arc::new(Lease::new(attempt, holding, version, sent_at));
+        lease.keep_undos();
+        self.place = Some(self.handle.heartbeats().keep(&lease, sent_at));
+        self.lease = lease;
+        self.ended = false;
+        *self.known.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn attempt(&self) -> &Attempt {
@@ -218,10 +246,11 @@ impl Drop for HeldLease {
             return;
         }
         let attempt = &self.lease.attempt;
-        let ending = attempt.close_steps(match self.polled {
+        let ending = match self.polled {
             true => Ending::Stopped,
             false => Ending::Unpolled,
-        });
+        };
+        let ending = attempt.close_steps(ending, &self.lease);
         if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
             let why = if thread::panicking() {
                 "a panic stopped a body half-way, which will be run again by the next call"

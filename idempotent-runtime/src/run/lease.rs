@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     attempt::Attempt,
     lease::Holding,
-    record::{Draft, Version, micros},
+    record::{Draft, State, Version, micros},
 };
 
 /// A lease, shared by the holder and the heartbeat thread.
@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     has_answered: AtomicBool,
     ending: AtomicBool,
     abandoned: AtomicBool,
+    /// Whether the record stays because undos are open.
+    keeps_undos: AtomicBool,
     flush_now: Notify,
     /// When a flush was requested last, by the holder's own timer.
     flush_requested: Mutex<Option<Duration>>,
@@ -51,6 +53,7 @@ impl Lease {
             has_answered: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            keeps_undos: AtomicBool::new(false),
             flush_now: Notify::new(),
             flush_requested: Mutex::default(),
         };
@@ -75,11 +78,27 @@ impl Lease {
 
     /// The draft that prolongs it.
     pub(crate) fn heartbeat(&self, version: Version) -> Draft {
-        if self.has_answered.load(Ordering::Acquire) {
-            self.holding.heartbeat_of_answered(version)
-        } else {
-            self.holding.heartbeat(version)
+        self.kept(match self.has_answered.load(Ordering::Acquire) {
+            true => self.holding.heartbeat_of_answered(version),
+            false => self.holding.heartbeat(version),
+        })
+    }
+
+    /// The same draft for a record that stays because undos are open.
+    pub(crate) fn kept(&self, draft: Draft) -> Draft {
+        match self.keeps_undos() && draft.state != State::Done {
+            true => draft.with_open_undos(),
+            false => draft,
         }
+    }
+
+    /// Says that undos are open: whatever is written from here on but an outcome says so.
+    pub(crate) fn keep_undos(&self) {
+        self.keeps_undos.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn keeps_undos(&self) -> bool {
+        self.keeps_undos.load(Ordering::Acquire)
     }
 
     /// Says that the body has answered: every heartbeat from here on tells the store.

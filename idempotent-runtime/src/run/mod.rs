@@ -18,6 +18,7 @@ mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 pub(crate) mod typed;
+mod undo;
 
 use std::{
     future::{Future, poll_fn},

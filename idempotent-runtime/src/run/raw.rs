@@ -62,7 +62,14 @@ where
 {
     let left = {
         let body = pin!(Some(call.make(&attempt, body)));
-        call.run(&attempt, body).await
+        match attempt.undoes() {
+            true => Err(Box::pin(call.find_and_undo(&attempt, body)).await),
+            false => Ok(call.run(&attempt, body).await),
+        }
+    };
+    let left = match left {
+        Ok(left) => left,
+        Err(instead) => return answered(&mut call, instead),
     };
     let (ending, own) = leave(&call, left);
     match call.end(&attempt, ending).await {

@@ -21,6 +21,7 @@ use crate::{
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::Reconciled,
     record::RawOutcome,
+    request::Request,
     run::{
         active_call::{ActiveCall, Instead, within},
         detached::outlive,
@@ -51,7 +52,9 @@ where
         Ok(call) => call,
         Err(error) => return R::from_result(Err(R::Error::from_refusal(*error))),
     };
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
     let instead = match call.admit().await {
+        Ok(attempt) if attempt.undoes() => Box::pin(call.find_and_undo(&attempt, body)).await,
         Ok(attempt) => {
             let own = call.run(&attempt, body).await;
             match typed.answer(&mut call, &attempt, own).await {
@@ -78,6 +81,7 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return typed.instead(&mut call, instead).await,
@@ -102,6 +106,7 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return typed.instead(&mut call, instead).await,
@@ -130,7 +135,14 @@ where
 {
     let own = {
         let body = pin!(Some(call.make(&attempt, body)));
-        call.run(&attempt, body).await
+        match attempt.undoes() {
+            true => Err(Box::pin(call.find_and_undo(&attempt, body)).await),
+            false => Ok(call.run(&attempt, body).await),
+        }
+    };
+    let own = match own {
+        Ok(own) => own,
+        Err(instead) => return typed.instead(&mut call, instead).await,
     };
     match typed.answer(&mut call, &attempt, own).await {
         Ok(answer) => answer,
@@ -139,6 +151,14 @@ where
 }
 
 impl<P, K> Typed<P, K> {
+    /// Whether an `Err` can be recorded.
+    fn can_end<E>(&self, request: &Request) -> bool
+    where
+        P: OnError<E>,
+    {
+        P::can_end(request.on_error)
+    }
+
     /// What the caller gets whose body returned `own`, and how it came about, or what answers it
     /// instead.
     async fn answer<R>(

@@ -7,6 +7,7 @@ use super::{
     described::Described,
     name::named,
     permit::{self, Begun, INSIDE, Permit},
+    undo::{MayUndo, NoUndo, Undo, Undoable},
 };
 use crate::{
     fingerprint::Arguments,
@@ -67,10 +68,12 @@ where
             arguments: Arguments::new(),
             version: 0,
             on_crash: OnCrash::Rerun,
+            undo: None,
         },
         body,
         on_error: Released,
         keep: Whole,
+        undo: NoUndo,
         lives: PhantomData,
     }
 }
@@ -81,15 +84,16 @@ type Running<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>
 /// A step that is being described; [`step`] makes one.
 #[derive(Debug)]
 #[must_use = "a step does nothing until it is awaited"]
-pub struct StepCall<'a, F, P = Released, K = Whole> {
+pub struct StepCall<'a, F, P = Released, K = Whole, U = NoUndo> {
     described: Described,
     body: F,
     on_error: P,
     keep: K,
+    undo: U,
     lives: PhantomData<&'a ()>,
 }
 
-impl<'a, F, P, K> StepCall<'a, F, P, K> {
+impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// Sets what must be equal in a rerun: [`Error::StepChanged`](crate::Error::StepChanged) where
     /// it is not.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
@@ -111,12 +115,12 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
     }
 
     /// Reads what older versions of the program stored.
-    pub fn upgrade<U>(self, upgrade: U) -> StepCall<'a, F, P, Upgraded<U>> {
+    pub fn upgrade<R>(self, upgrade: R) -> StepCall<'a, F, P, Upgraded<R>, U> {
         self.with(|on_error, _| (on_error, Upgraded(upgrade)))
     }
 
     /// Stores only what `save` makes of the value, and reads the value back with `load`.
-    pub fn reference<S, L>(self, save: S, load: L) -> StepCall<'a, F, P, Reference<S, L>> {
+    pub fn reference<S, L>(self, save: S, load: L) -> StepCall<'a, F, P, Reference<S, L>, U> {
         self.with(|on_error, _| (on_error, Reference(save, load)))
     }
 
@@ -124,7 +128,7 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
     /// becomes of an `Err`, such as `ErrorVerdict::verdict`: a recorded one is given again without
     /// running, an uncertain one makes the call uncertain. Without a word no `Err` is recorded, and
     /// the step runs again in the next attempt.
-    pub fn on_error<C>(self, classify: C) -> StepCall<'a, F, Classified<C>, K> {
+    pub fn on_error<C>(self, classify: C) -> StepCall<'a, F, Classified<C>, K, U> {
         self.with(|_, keep| (Classified(classify), keep))
     }
 
@@ -147,7 +151,7 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
     pub fn reconcile<A, Q, Fut, T, E>(
         self,
         ask: A,
-    ) -> StepCall<'a, impl FnOnce(StepContext) -> Running<'a, T, E>, P, K>
+    ) -> StepCall<'a, impl FnOnce(StepContext) -> Running<'a, T, E>, P, K, U>
     where
         F: FnOnce(StepContext) -> Fut + Send + 'a,
         Fut: Future<Output = Result<T, E>> + Send + 'a,
@@ -161,6 +165,7 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
             body,
             on_error,
             keep,
+            undo,
             lives,
         } = self;
         described.on_crash = OnCrash::Reconcile;
@@ -184,17 +189,48 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
             body,
             on_error,
             keep,
+            undo,
             lives,
         }
     }
 
-    fn with<Q, L>(self, change: impl FnOnce(P, K) -> (Q, L)) -> StepCall<'a, F, Q, L> {
+    /// Undoes the step where the call fails for good: its body returns an `Err` that is recorded.
+    ///
+    /// Undos run one at a time, that of the latest step first. An undo owns what it needs, because
+    /// it outlives the body. It runs where the step has a value, and where nobody knows whether it
+    /// happened: its holder vanished, or it gave an `Err` of which no
+    /// [`on_error`](Self::on_error) says that nothing happened. [`Undo`] tells it which. That the
+    /// step has begun is written before its body runs, which costs one more write, and the first
+    /// such step of a call costs one more.
+    ///
+    /// One that fails is tried three times; then the call is *parked*, and its callers get
+    /// [`Error::NotUndone`](crate::Error::NotUndone). The guide's page
+    /// [Sagas](crate::guide::sagas) says what an undo cannot do.
+    pub fn undo<T, E, Fut, G, Q, X>(self, undo: G) -> StepCall<'a, F, P, K, Undoable<T, G>>
+    where
+        F: FnOnce(StepContext) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        G: Fn(Undo<T>) -> Q,
+        Q: Future<Output = Result<(), X>>,
+    {
+        StepCall {
+            described: self.described,
+            body: self.body,
+            on_error: self.on_error,
+            keep: self.keep,
+            undo: Undoable(undo, PhantomData),
+            lives: self.lives,
+        }
+    }
+
+    fn with<Q, L>(self, change: impl FnOnce(P, K) -> (Q, L)) -> StepCall<'a, F, Q, L, U> {
         let (on_error, keep) = change(self.on_error, self.keep);
         StepCall {
             described: self.described,
             body: self.body,
             on_error,
             keep,
+            undo: self.undo,
             lives: self.lives,
         }
     }
@@ -232,13 +268,16 @@ impl<'a, F, P, K> StepCall<'a, F, P, K> {
         E: FromRefusal,
         P: OnError<E>,
         K: Keep<T> + Clone,
+        U: MayUndo<T, K>,
     {
         let typed = Typed {
             on_error: self.on_error,
             keep: self.keep,
         };
+        let mut described = self.described;
+        described.undo = self.undo.any(&typed.keep, described.version);
         // Boxed, so that the future of every step does not hold room for it.
-        let (permit, stands) = match Box::pin(permit::begin(self.described)).await {
+        let (permit, stands) = match Box::pin(permit::begin(described)).await {
             Ok(Begun::Run(permit)) => return finish(permit, typed, self.body).await,
             Ok(Begun::Unprotected(context)) => return (self.body)(context).await,
             Ok(Begun::Recorded(permit, step)) => (permit, step),
@@ -264,7 +303,11 @@ where
     if let Err(error) = &own {
         match typed.on_error.verdict(error, Verdict::Release) {
             Verdict::Replay => {}
-            Verdict::Release => return own,
+            Verdict::Release if P::RELEASES => return own,
+            Verdict::Release => {
+                let recorded = Box::pin(permit.record_release()).await;
+                return recorded.map_or_else(|error| Err(E::from_refusal(error)), |()| own);
+            }
             Verdict::Uncertain => {
                 let recorded = Box::pin(permit.record_doubt()).await;
                 return recorded.map_or_else(|error| Err(E::from_refusal(error)), |()| own);
@@ -305,7 +348,7 @@ where
     read.unwrap_or_else(|error| Err(E::from_refusal(error)))
 }
 
-impl<'a, T, E, Fut, F, P, K> IntoFuture for StepCall<'a, F, P, K>
+impl<'a, T, E, Fut, F, P, K, U> IntoFuture for StepCall<'a, F, P, K, U>
 where
     F: FnOnce(StepContext) -> Fut + Send + 'a,
     Fut: Future<Output = Result<T, E>> + Send + 'a,
@@ -313,6 +356,7 @@ where
     E: FromRefusal + Send + 'a,
     P: OnError<E> + Send + Sync + 'a,
     K: Keep<T, Reading: Send> + Clone + Send + Sync + 'a,
+    U: MayUndo<T, K> + Send + 'a,
 {
     type Output = Result<T, E>;
     type IntoFuture = Running<'a, T, E>;

@@ -15,7 +15,7 @@ pub struct StepContext {
 }
 
 impl StepContext {
-    pub(super) fn new(attempt: &Attempt, name: StepName, asks: bool) -> Self {
+    pub(crate) fn new(attempt: &Attempt, name: StepName, asks: bool) -> Self {
         Self {
             attempt: attempt.clone(),
             name,

@@ -11,9 +11,11 @@ mod permit_in;
 mod scope;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
+mod undo;
+mod undos;
 mod version;
+mod writer;
 
-pub(crate) use self::scope::StepScope;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,
@@ -24,5 +26,12 @@ pub use self::{
     call::{StepCall, step},
     context::StepContext,
     name::StepLabel,
+    undo::{AnyUndo, MayUndo, NoUndo, Undo, Undoable},
     version::step_version,
+};
+pub(crate) use self::{
+    permit::INSIDE,
+    scope::StepScope,
+    undos::Registered,
+    writer::{Writer, Wrote},
 };

@@ -1,25 +1,32 @@
 //! One step from its name to its record, without the types of its body: what stands here is
 //! compiled once.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc};
 
-use super::{StepContext, described::Described, name::STEP_NAME, scope::StepScope};
+use super::{
+    StepContext,
+    described::Described,
+    name::STEP_NAME,
+    scope::StepScope,
+    undo::AnyUndo,
+    writer::{Writer, Wrote},
+};
 use crate::{
-    attempt::{Attempt, try_current},
+    attempt::Attempt,
     error::Error,
     fingerprint::Fingerprinted,
     handle::Idempotency,
     lease::{StepDecision, decide_step},
     observe::RecordChange,
     policy::OnCrash,
-    record::{OutcomeKind, RawOutcome, Step, StepName, StepState, Version},
-    run::{lease::Lease, race, typed::record::Place},
-    store::{StepWrite, StoreError, StoreErrorKind, no_steps},
+    record::{RawOutcome, Step, StepName, StepState, Version},
+    run::{lease::Lease, typed::record::Place},
+    store::{StoreError, no_steps},
 };
 
 tokio::task_local! {
     /// The attempt whose step runs here.
-    pub(super) static INSIDE: Attempt;
+    pub(crate) static INSIDE: Attempt;
 }
 
 /// What a step may do.
@@ -44,7 +51,10 @@ pub(super) struct Permit {
     on_crash: OnCrash,
     schema: u32,
     /// The version of it that stands.
-    seen: Option<Version>,
+    pub(super) seen: Option<Version>,
+    undo: Option<AnyUndo>,
+    /// Its number among the steps of its life that have an undo.
+    number: Option<u32>,
     /// Whether an earlier attempt began it, and the reconciling function knows more.
     asks: bool,
     pub(super) keeps_name: bool,
@@ -70,7 +80,10 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     if !store.keeps_steps() {
         return Err(no_steps().into());
     }
-    store.accepts(described.on_crash)?;
+    store.accepts(described.strictest())?;
+    if described.undo.is_some() && !scope.errors_can_end() {
+        return Err(described.never_undone());
+    }
     let fingerprint = described.arguments.finish(handle.fingerprint_key());
     let fingerprint = fingerprint.map_err(|source| Error::InvalidArguments {
         operation: operation(),
@@ -80,7 +93,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         operation: operation(),
         step: described.label,
     })?;
-    let mut permit = Permit {
+    let permit = Permit {
         attempt: attempt.clone(),
         handle: handle.clone(),
         lease,
@@ -90,9 +103,15 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         on_crash: described.on_crash,
         schema: described.version,
         seen: None,
+        undo: described.undo,
+        number: None,
         asks: false,
         keeps_name: false,
     };
+    scope.begins();
+    if scope.is_looking() {
+        return permit.look_for_undo().await;
+    }
     let found = match scope.is_fresh() && before.is_none() {
         true => None,
         false => permit.look().await?,
@@ -106,25 +125,60 @@ impl Permit {
         match decide_step(found, &self.fingerprint, self.on_crash) {
             StepDecision::Replay(step) => {
                 self.keeps_name = true;
+                self.has_undo(&step);
                 return Ok(Begun::Recorded(self, step));
             }
-            StepDecision::Changed(step) => {
-                let theirs = step.fingerprint.digests();
-                return Err(Error::StepChanged {
-                    operation: Arc::clone(self.attempt.operation_name()),
-                    step: self.label,
-                    differing: self.fingerprint.digests().differing(&theirs),
-                });
-            }
+            StepDecision::Changed(step) => return Err(self.changed(&step)),
             StepDecision::Uncertain(_) => return Err(self.doubt()),
             StepDecision::Ask(step) => (self.seen, self.asks) = (Some(step.version), true),
             StepDecision::Run(seen) => self.seen = seen,
         }
         self.check_lease()?;
-        if self.on_crash != OnCrash::Rerun && self.seen.is_none() {
-            self.begin_durably().await?;
+        let begun = found.filter(|step| step.state == StepState::Begun);
+        match begun {
+            Some(step) if self.undo.is_none() || step.undo.is_some() => self.has_undo(step),
+            _ if self.on_crash != OnCrash::Rerun || self.undo.is_some() => {
+                self.begin_durably().await?;
+            }
+            _ => {}
         }
         Ok(Begun::Run(self))
+    }
+
+    /// The call has failed for good: a recorded step answers, and its undo is found; any other one
+    /// stays pending.
+    async fn look_for_undo(mut self) -> Result<Begun, Error> {
+        let found = self.look().await?;
+        if let Some(step) = found {
+            if step.fingerprint != self.fingerprint {
+                return Err(self.changed(&step));
+            }
+            self.has_undo(&step);
+            let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
+            // Behind the last one nothing of the body runs any more.
+            if has_ended && !self.scope().undos().are_found() {
+                self.keeps_name = true;
+                return Ok(Begun::Recorded(self, step));
+            }
+        }
+        pending().await
+    }
+
+    /// Notes the undo of a step that stands so.
+    fn has_undo(&mut self, step: &Arc<Step>) {
+        self.number = step.undo;
+        if let Some(undo) = self.undo.clone().filter(|_| step.undo.is_some()) {
+            self.scope().undos().register(Arc::clone(step), undo);
+        }
+    }
+
+    fn changed(&self, step: &Step) -> Error {
+        let theirs = step.fingerprint.digests();
+        Error::StepChanged {
+            operation: Arc::clone(self.attempt.operation_name()),
+            step: self.label,
+            differing: self.fingerprint.digests().differing(&theirs),
+        }
     }
 
     pub(super) fn context(&self) -> StepContext {
@@ -172,40 +226,65 @@ impl Permit {
         }
     }
 
-    /// Looks at what stands under its name, again and again while the lease stands.
-    async fn look(&mut self) -> Result<Option<Arc<Step>>, Error> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            self.check_lease()?;
-            let looking = self.handle.store().load_step(self.attempt.id(), &self.name);
-            match self.in_time(looking).await {
-                Ok(found) => {
-                    // Behind the lease it may be a step of another life.
-                    self.check_lease()?;
-                    if found.is_some() {
-                        self.scope().has_one();
-                    }
-                    return Ok(found);
-                }
-                Err(error) if !error.is_transient() => return Err(error.into()),
-                Err(_) => self.pause(&mut pause).await,
-            }
+    fn writer(&self) -> Writer<'_> {
+        Writer {
+            handle: &self.handle,
+            lease: &self.lease,
         }
+    }
+
+    /// Looks at what stands under its name, again and again while the lease stands.
+    async fn look(&self) -> Result<Option<Arc<Step>>, Error> {
+        let found = self.writer().look(&self.name.alone()).await?;
+        let found = found.ok_or_else(|| self.lost())?.pop();
+        if found.is_some() {
+            self.scope().has_one();
+        }
+        Ok(found)
     }
 
     /// Writes that it has begun, before its body does.
     async fn begin_durably(&mut self) -> Result<(), Error> {
+        if self.undo.is_some() {
+            self.number = Some(self.take_number().await?);
+        }
         let begun = self.step(StepState::Begun, None);
         let stands = self.write(&begun).await?;
         match stands {
             None => {
                 self.seen = Some(begun.version);
                 self.keeps_name = self.on_crash == OnCrash::Uncertain;
+                self.has_undo(&Arc::new(begun));
                 self.check_lease()
             }
             // What was in flight of an earlier run of it in this attempt.
             Some(_) => Err(self.doubt()),
         }
+    }
+
+    /// Has the record stay for as long as undos are open, and gives the next number.
+    async fn take_number(&self) -> Result<u32, Error> {
+        let (scope, writer) = (self.scope(), self.writer());
+        scope.has_one();
+        let keep = async {
+            match writer.keep_record().await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(self.lose()),
+                Err(error) => Err(Error::from(error)),
+            }
+        };
+        if !self.lease.keeps_undos() {
+            scope.undos().keep(keep).await?;
+        }
+        let last = async {
+            if scope.is_fresh() {
+                return Ok(None);
+            }
+            let steps = writer.look(&StepName::ALL).await?;
+            let steps = steps.ok_or_else(|| self.lost())?;
+            Ok::<_, Error>(steps.iter().filter_map(|step| step.undo).max())
+        };
+        scope.undos().number(last).await
     }
 
     /// Records how it ended. Gives what stands there instead, where something does: the first write
@@ -215,6 +294,15 @@ impl Permit {
         let stands = self.write(&step).await?;
         self.keeps_name = true;
         Ok(stands)
+    }
+
+    /// Records that nothing happened, where it is registered to be undone.
+    pub(super) async fn record_release(&mut self) -> Result<(), Error> {
+        if self.number.is_none() {
+            return Ok(());
+        }
+        let released = self.step(StepState::Released, None);
+        self.write(&released).await.map(drop)
     }
 
     /// Records that nobody knows how it ended.
@@ -236,6 +324,7 @@ impl Permit {
             on_crash: self.on_crash,
             fingerprint: self.fingerprint.clone(),
             outcome,
+            undo: self.number,
         }
     }
 
@@ -248,45 +337,18 @@ impl Permit {
         if scope.held().is_none() {
             return Err(self.lost());
         }
-        let (mut step, mut pause) = (step.clone(), FIRST_PAUSE);
-        loop {
-            let store = self.handle.store();
-            let writing = store.write_step(self.attempt.id(), self.seen, &step);
-            let error = match self.in_time(writing).await {
-                Ok(StepWrite::Written) => return Ok(None),
-                Ok(StepWrite::Stands(stands)) => {
-                    return Ok(Some(stands).filter(|stands| stands.version != step.version));
-                }
-                Ok(StepWrite::Lost(_)) => return Err(self.lose()),
-                Err(error) => error,
-            };
-            if !error.is_transient() && lighten(&mut step) {
-                continue;
+        match self.writer().write(self.seen, step).await {
+            Ok(Wrote::Stands) => {
+                scope.undos().moved(step);
+                Ok(None)
             }
-            if !error.is_transient() || self.lease.is_over(self.handle.timer().now()) {
+            Ok(Wrote::Other(stands)) => Ok(Some(stands)),
+            Ok(Wrote::Lost) => Err(self.lose()),
+            Err(error) => {
                 self.poison(&error);
-                return Err(error.into());
+                Err(error.into())
             }
-            self.pause(&mut pause).await;
         }
-    }
-
-    /// Awaits the store for as long as the lease stands, by the holder's own timer.
-    async fn in_time<T>(
-        &self,
-        asking: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let limit = self.handle.timer().sleep_until(self.lease.ends());
-        let silent = || StoreError::new(StoreErrorKind::Unavailable, "writing a step");
-        let answer = race(asking, limit).await;
-        answer.unwrap_or_else(|| Err(silent()))
-    }
-
-    async fn pause(&self, pause: &mut Duration) {
-        let timer = self.handle.timer();
-        let until = timer.now().saturating_add(*pause).min(self.lease.ends());
-        timer.sleep_until(until).await;
-        *pause = (*pause * 2).min(self.lease.holding.lease() / 12);
     }
 
     /// The step is done and cannot be recorded: the next attempt must not find this one at work.
@@ -319,55 +381,10 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        let scope = self.scope();
+        scope.ends();
         if !self.keeps_name {
-            self.scope().let_go(self.name);
-        }
-    }
-}
-
-/// How long a step waits before it asks the store again.
-const FIRST_PAUSE: Duration = Duration::from_millis(15);
-
-/// Takes an outcome away that a store will not keep, perhaps because of its size: it happened all
-/// the same. Whether there was one.
-fn lighten(step: &mut Step) -> bool {
-    let light = RawOutcome::not_replayable();
-    match &mut step.outcome {
-        Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
-            *outcome = light;
-            true
-        }
-        _ => false,
-    }
-}
-
-impl Described {
-    /// The attempt that the step is a part of, where a step can stand.
-    fn place(&self) -> Result<Attempt, Error> {
-        let step = self.label;
-        let misplaced = |reason| Err(Error::MisplacedStep { step, reason });
-        let Some(attempt) = try_current() else {
-            return misplaced(
-                "it is not in the body of an idempotent call; in a task spawned from one, use `attempt.enter(future)`",
-            );
-        };
-        if INSIDE
-            .try_with(|inside| inside.is(&attempt))
-            .unwrap_or(false)
-        {
-            return misplaced("it is inside another step");
-        }
-        match attempt.steps() {
-            Some(_) => Ok(attempt),
-            None if attempt.is_of_number() => misplaced("a call with a number has no steps"),
-            None if attempt.fencing_token().is_some() => Err(Error::StepInTransaction {
-                operation: Arc::clone(attempt.operation_name()),
-                step,
-            }),
-            None if self.on_crash == OnCrash::Rerun || attempt.is_switched_off() => Ok(attempt),
-            None => {
-                misplaced("the call runs unprotected, and nothing would keep that it has begun")
-            }
+            scope.let_go(self.name);
         }
     }
 }

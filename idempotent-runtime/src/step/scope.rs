@@ -5,12 +5,16 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
+use tokio::sync::Notify;
+
+use super::undos::Undos;
 use crate::{
     handle::{Idempotency, WeakHandle},
+    lease::Meaning,
     record::StepName,
     run::lease::Lease,
 };
@@ -26,6 +30,14 @@ pub(crate) struct StepScope {
     is_closed: AtomicBool,
     is_poisoned: AtomicBool,
     is_in_doubt: AtomicBool,
+    /// How many steps run.
+    running: AtomicUsize,
+    ended: Notify,
+    undos: Undos,
+    /// Whether an `Err` of the call can be final.
+    errors_can_end: bool,
+    /// Whether the body is polled only to find the undos again.
+    is_looking: AtomicBool,
 }
 
 /// Why a name is known.
@@ -38,16 +50,28 @@ pub(super) enum Taken {
 }
 
 impl StepScope {
-    pub(crate) fn new(handle: &Idempotency, lease: &Arc<Lease>, is_fresh: bool) -> Self {
+    /// `meaning` is of the claim, and `errors_can_end` tells whether an `Err` of the call can be
+    /// final.
+    pub(crate) fn new(
+        handle: &Idempotency,
+        lease: &Arc<Lease>,
+        meaning: Meaning,
+        errors_can_end: bool,
+    ) -> Self {
         Self {
             handle: handle.downgrade(),
             lease: Arc::downgrade(lease),
-            is_fresh,
+            is_fresh: meaning == Meaning::Fresh,
             names: Mutex::default(),
             has_steps: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             is_in_doubt: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            ended: Notify::new(),
+            undos: Undos::default(),
+            errors_can_end,
+            is_looking: AtomicBool::new(meaning == Meaning::Undo),
         }
     }
 
@@ -61,8 +85,46 @@ impl StepScope {
         }
     }
 
-    pub(super) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.is_fresh
+    }
+
+    pub(super) fn errors_can_end(&self) -> bool {
+        self.errors_can_end
+    }
+
+    /// Whether the body is polled only to find the undos again.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.is_looking.load(Ordering::SeqCst)
+    }
+
+    /// The body is dropped, and what it found is undone.
+    pub(crate) fn has_looked(&self) {
+        self.is_looking.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn undos(&self) -> &Undos {
+        &self.undos
+    }
+
+    pub(super) fn begins(&self) {
+        self.running.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn ends(&self) {
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.ended.notify_waiters();
+    }
+
+    /// Resolves when no step runs.
+    pub(crate) async fn is_through(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Takes a name for a step that begins: what was known of it. `Err` where it is taken.

@@ -95,6 +95,7 @@ pub fn in_transaction<N: StepLabel, DB: SqlDatabase>(name: N, pool: &Pool<DB>) -
             arguments: Arguments::new(),
             version: 0,
             on_crash: OnCrash::Rerun,
+            undo: None,
         },
         pool,
         on_error: Released,
@@ -193,7 +194,10 @@ where
     let mut owned = OwnedConnection::acquire(pool).await?;
     let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
     let begun = permit.step(StepState::Begun, None);
-    if let Some(stands) = permit.write_in(tx.connection(), None, &begun).await? {
+    if let Some(stands) = permit
+        .write_in(tx.connection(), permit.seen, &begun)
+        .await?
+    {
         return Ok(Ended::Stands(stands));
     }
     let (attempt, context) = (permit.attempt.clone(), permit.context());

@@ -51,6 +51,7 @@ pub async fn step_version(name: &'static str) -> Result<bool, Error> {
         arguments: Arguments::new(),
         version: 0,
         on_crash: OnCrash::Rerun,
+        undo: None,
     };
     let typed = Typed {
         on_error: Released,

@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
     lease::takes_steps,
-    record::{Draft, FencingToken, Record, Step, StepName, Subject, Time, Version},
+    record::{Draft, FencingToken, Record, Step, StepName, StepNames, Subject, Time, Version},
     store::{
         Snapshot, Stamp, StepWrite, Store, StoreError, Swap,
         waiters::{Waiter, Waiters},
@@ -215,14 +215,17 @@ impl Store for MemoryStore {
         true
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
         let cells = self.shard(call).lock();
-        let cell = cells.records.get(call);
-        Ok(cell.and_then(|cell| cell.steps.get(name).cloned()))
+        let Some(cell) = cells.records.get(call) else {
+            return Ok(Vec::new());
+        };
+        let steps = cell.steps.range(names.clone());
+        Ok(steps.map(|(_, step)| Arc::clone(step)).collect())
     }
 
     async fn write_step(

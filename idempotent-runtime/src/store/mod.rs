@@ -95,7 +95,7 @@ pub use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, FencingToken, Record, Step, StepName, Time, Version},
+    record::{Draft, FencingToken, Record, Step, StepNames, Time, Version},
 };
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
@@ -210,16 +210,17 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Looks at a step of the life that the record of this call is in; `None` where there is none.
+    /// Looks at the steps of the life that the record of this call is in, as far as their names
+    /// stand in this range, in the order of their names.
     ///
-    /// It is not fenced: an attempt that lost the record may see a step of a later life. What it
+    /// It is not fenced: an attempt that lost the record may see steps of a later life. What it
     /// found counts only where the lease of the attempt still stands when the answer is there.
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        let _ = (call, name);
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let _ = (call, names);
         Err(no_steps())
     }
 
@@ -309,12 +310,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     fn keeps_steps(&self) -> bool {
         (**self).keeps_steps()
     }
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        (**self).load_step(call, name).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        (**self).load_steps(call, names).await
     }
     async fn write_step(
         &self,

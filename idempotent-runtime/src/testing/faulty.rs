@@ -17,7 +17,7 @@ pub use self::fault::{Fault, On, Operation};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, OutcomeKind, Record, State, Step, StepName, Version},
+    record::{Draft, OutcomeKind, Record, State, Step, StepNames, Version},
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 
@@ -96,7 +96,7 @@ impl FaultyStore {
         for operation in [
             Operation::Load,
             Operation::Swap,
-            Operation::LoadStep,
+            Operation::LoadSteps,
             Operation::WriteStep,
             Operation::Wait,
             Operation::Purge,
@@ -127,7 +127,7 @@ impl FaultyStore {
     /// waits.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
-        let of_steps = self.calls(Operation::LoadStep) + self.calls(Operation::WriteStep);
+        let of_steps = self.calls(Operation::LoadSteps) + self.calls(Operation::WriteStep);
         let of_records = self.calls(Operation::Load) + self.calls(Operation::Claim);
         of_records + self.calls(Operation::Ending) + of_steps
     }
@@ -320,14 +320,14 @@ impl Store for FaultyStore {
         self.inner.keeps_steps()
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        let arrived = self.arrive(&[Operation::LoadStep], None);
-        let loading = self.inner.load_step(call, name);
-        self.through(arrived, "loading a step", loading).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let arrived = self.arrive(&[Operation::LoadSteps], None);
+        let loading = self.inner.load_steps(call, names);
+        self.through(arrived, "loading steps", loading).await
     }
 
     async fn write_step(

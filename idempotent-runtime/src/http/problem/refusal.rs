@@ -18,7 +18,9 @@ impl From<&Error> for Problem {
                 Self::new(Kind::RequestInProgress)
             }
             Error::KeyReused { .. } => Self::new(Kind::KeyReused),
-            Error::Uncertain { .. } | Error::Parked { .. } => Self::new(Kind::OutcomeUnknown),
+            Error::Uncertain { .. } | Error::Parked { .. } | Error::NotUndone { .. } => {
+                Self::new(Kind::OutcomeUnknown)
+            }
             Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::ResultOutOfReach),
             // A sequence tells these two as a decision.
             Error::Past { .. }

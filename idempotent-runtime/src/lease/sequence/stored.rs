@@ -169,7 +169,7 @@ fn standing(state: State) -> Option<Standing> {
         State::Running => Some(Standing::Running),
         State::Uncertain => Some(Standing::Uncertain),
         State::Parked => Some(Standing::Parked),
-        State::Done | State::Released => None,
+        State::Done | State::Released | State::Undoing => None,
     }
 }
 

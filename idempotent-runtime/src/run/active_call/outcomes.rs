@@ -30,7 +30,7 @@ pub(super) fn answer_of(error: &Error) -> CallOutcome {
         Error::InProgress { .. } => CallOutcome::InProgress,
         Error::KeyReused { .. } => CallOutcome::KeyReused,
         Error::Uncertain { .. } => CallOutcome::Uncertain,
-        Error::Parked { .. } => CallOutcome::Parked,
+        Error::Parked { .. } | Error::NotUndone { .. } => CallOutcome::Parked,
         Error::LeaseLost { .. } => CallOutcome::LeaseLost,
         Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
             CallOutcome::NotReplayable

@@ -21,6 +21,8 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 pub(in crate::run) enum Next {
     Write(Box<Plan>),
     Wait(Arc<Record>, Duration),
+    /// Tells which steps could not be undone.
+    NotUndone(Arc<Record>),
     /// Waits until this number has ended.
     WaitForGap(u64),
     Done(Admission),
@@ -91,6 +93,8 @@ impl Admitting<'_> {
                     attempt: record.attempt,
                     on_crash: record.on_crash,
                     meaning: Meaning::won(&record, self.goes_on),
+                    error: record.outcome.clone(),
+                    keeps_undos: record.has_open_undos(),
                     stream: Stored::read(&record).ok(),
                     sent_at: sent_at.saturating_sub(gone),
                 };
@@ -113,11 +117,10 @@ impl Admitting<'_> {
             Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
                 operation: self.operation(),
             })),
-            Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
-                operation: self.operation(),
-                attempts: record.attempt,
-                id: self.id,
-            })),
+            Decision::Parked(record) if record.outcome.is_some() && !record.is_stream() => {
+                Next::NotUndone(record)
+            }
+            Decision::Parked(record) => Next::Done(Admission::Refused(self.parked(record.attempt))),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The errors that refuse a call.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use super::{Admission, Admitting};
 use crate::{
     error::Error,
     lease::{Meaning, sequence::Damaged},
     observe::RecordChange,
-    record::{Draft, Record, Time},
+    record::{Draft, Record, Step, StepName, StepState, Time},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -55,14 +55,7 @@ impl Admitting<'_> {
     pub(in crate::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
         let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
         let (step, refusal) = match meaning {
-            Meaning::Park => (
-                RecordChange::Parked,
-                Error::Parked {
-                    operation,
-                    attempts,
-                    id,
-                },
-            ),
+            Meaning::Park => (RecordChange::Parked, self.parked(attempts)),
             _ => (
                 RecordChange::LeftUncertain,
                 Error::Uncertain { operation, id },
@@ -71,6 +64,47 @@ impl Admitting<'_> {
         let observers = self.request.handle.observers();
         observers.transition(&self.request.operation, &self.id, attempts, step);
         refusal
+    }
+
+    pub(in crate::run) fn parked(&self, attempts: u32) -> Error {
+        Error::Parked {
+            operation: self.operation(),
+            attempts,
+            id: self.id,
+        }
+    }
+
+    /// Looks which steps could not be undone.
+    pub(super) async fn not_undone(&self, record: &Record) -> Admission {
+        let steps = match self
+            .request
+            .handle
+            .store()
+            .load_steps(&self.id, &StepName::ALL)
+            .await
+        {
+            Ok(steps) => steps,
+            Err(error) => return Admission::Refused(error.into()),
+        };
+        let of = |which: fn(&Step) -> bool| {
+            let mut steps: Vec<_> = steps.iter().filter(|step| which(step)).collect();
+            steps.sort_by_key(|step| Reverse(step.undo));
+            steps
+                .iter()
+                .map(|step| step.label.to_string())
+                .collect::<Vec<_>>()
+        };
+        let left = of(Step::is_to_be_undone);
+        // Its holders vanished, and nobody knows of a step that is left.
+        if left.is_empty() {
+            return Admission::Refused(self.parked(record.attempt));
+        }
+        Admission::Refused(Error::NotUndone {
+            operation: self.operation(),
+            undone: of(|step| step.state == StepState::Undone),
+            left,
+            id: self.id,
+        })
     }
 
     pub(super) fn recursive(&self) -> Admission {

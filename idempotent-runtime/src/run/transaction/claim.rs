@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::{
-    attempt::{Attempt, Stage, is_held},
+    attempt::{Attempt, Stage, goes_forward, is_held},
     error::Error,
-    lease::{Claim, Ending, Holding, sequence::Stored},
+    lease::{Claim, Ending, Holding, Meaning, sequence::Stored},
     observe::RecordChange,
     policy::OnCrash,
     record::{Draft, State, Version},
@@ -108,6 +108,13 @@ impl Admitting<'_> {
                 }
             };
             match self.decide(&snapshot, sent_at) {
+                // A body in a transaction has no steps: a call outside one undoes them.
+                Next::Write(next) if next.meaning == Meaning::Undo => {
+                    return Err(Admission::Refused(self.parked(next.draft.attempt)));
+                }
+                Next::NotUndone(record) => {
+                    return Err(Admission::Refused(self.parked(record.attempt)));
+                }
                 // A refusal is written, too: a look may be too old, and a write is not.
                 Next::Write(next) => {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
@@ -178,6 +185,7 @@ impl ActiveCall {
         &mut self,
         connection: &mut (dyn Any + Send),
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
+        goes_forward().await;
         let admitted = match &self.request.protection {
             Protection::Record(asked) => {
                 let claim = self.request.claim(asked);

@@ -59,7 +59,9 @@ where
             Verdict::Uncertain => return Ending::Uncertain,
         }
     }
-    call.know(Ending::Done(RawOutcome::not_replayable()));
+    if own.is_ok() || !call.keeps_undos() {
+        call.know(Ending::Done(RawOutcome::not_replayable()));
+    }
     match keep(&Place::of(request), typed, own).await {
         Some(outcome) => Ending::Done(outcome),
         None if request.on_crash == OnCrash::Rerun => Ending::Release,

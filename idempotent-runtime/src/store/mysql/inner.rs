@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepName, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError, Swap,
         moment::Moment,
@@ -100,16 +100,16 @@ impl Inner {
         Ok(answer)
     }
 
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = async |connected: &mut Connected| {
             let session = &mut connected.session();
-            self.statements.load_step(session, call, name).await
+            self.statements.load_steps(session, call, names).await
         };
-        self.connections.run_again("loading a step", loading).await
+        self.connections.run_again("loading steps", loading).await
     }
 
     pub(super) async fn write_step(

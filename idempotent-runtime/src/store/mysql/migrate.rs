@@ -69,6 +69,7 @@ fn steps(prefix: &TablePrefix) -> [Step; 2] {
     outcome_kind BIGINT,
     outcome_schema BIGINT,
     outcome LONGBLOB,
+    undo_number BIGINT,
     life BIGINT NOT NULL,
     PRIMARY KEY (record, name)
 ) {OF_TABLES};

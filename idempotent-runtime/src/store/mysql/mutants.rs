@@ -51,7 +51,7 @@ const UNNOTICED: &str = "
     complete | LEAST(purge_from, NOW -> 0 | a purge only looks too early
     complete | id = ?1 | a version stands under one id
     expired | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
-    load_step | record.id = step.record | two records rarely begin at one moment
+    load_steps | record.id = step.record | two records rarely begin at one moment
     write_step | LAST_INSERT_ID(1 + 0 * held.state) -> (1 + 0 * held.state) | a write that is told nothing looks
     write_step | life = IF(TABLE.version = ?2 -> (TABLE.version = ?2 OR TRUE) | a refused write is of the same life
     write_step | held.id = ?1 LOCK IN SHARE MODE | the cut takes the lock for a part of it
@@ -98,7 +98,7 @@ impl Bench for Mutant {
             ("replace_and_show", &mut statements.replace_and_show),
             ("expired", &mut statements.expired),
             ("scan", &mut statements.scan),
-            ("load_step", &mut statements.load_step),
+            ("load_steps", &mut statements.load_steps),
             ("write_step", &mut statements.write_step),
         ] {
             let table = if name == "write_step" { &steps } else { &table };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::steps::{LOCK, load_step, write_step};
+use super::steps::{LOCK, load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
@@ -37,7 +37,7 @@ pub(super) struct Statements {
     pub(super) replace_and_show: Statement,
     pub(super) expired: Statement,
     pub(super) scan: Statement,
-    pub(super) load_step: Statement,
+    pub(super) load_steps: Statement,
     pub(super) write_step: Statement,
     /// The same without a lock on the record.
     pub(super) begin_step: Statement,
@@ -175,7 +175,7 @@ impl Statements {
             replace_and_show: Statement::new(&replace_and_show),
             expired: Statement::new(&expired),
             scan: Statement::new(&scan),
-            load_step: load_step(prefix),
+            load_steps: load_steps(prefix),
             write_step: write_step(prefix, LOCK),
             begin_step: write_step(prefix, ""),
             steps: format!("{prefix}steps"),

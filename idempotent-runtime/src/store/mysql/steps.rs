@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{State, Step, StepName, Version},
+    record::{Step, StepNames, Version},
     store::{
         StepWrite, StoreError,
         sql::{self, STEP_COLUMNS, TablePrefix},
@@ -21,14 +21,14 @@ use crate::{
 /// under way, and then sees what that wrote.
 pub(super) const LOCK: &str = "LOCK IN SHARE MODE";
 
-pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
+pub(super) fn load_steps(prefix: &TablePrefix) -> Statement {
     let columns = STEP_COLUMNS
         .map(|column| format!("step.{column}"))
         .join(", ");
     Statement::new(&format!(
         "SELECT {columns} FROM {prefix}steps AS step
          JOIN {prefix}records AS record ON record.id = step.record AND record.created = step.life
-         WHERE step.record = ?1 AND step.name = ?2"
+         WHERE step.record = ?1 AND step.name >= ?2 AND step.name <= ?3 ORDER BY step.name"
     ))
 }
 
@@ -38,36 +38,36 @@ pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
 /// row is new, 2 where it was written over, 3 where it stays, and 0 where the record takes no step.
 /// Assignments happen from left to right and see each other, so what decides comes first.
 pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
-    let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
+    let states = sql::taking_steps();
     let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));
     let set = sql::step_set(|it| match it {
         "version" => format!(
             "IF(LAST_INSERT_ID(IF({table}.life <> VALUES(life)
-                 OR COALESCE({table}.version = ?13, FALSE), 2, 3)) = 2, ?2, {table}.version)"
+                 OR COALESCE({table}.version = ?14, FALSE), 2, 3)) = 2, ?2, {table}.version)"
         ),
         it => format!("IF({table}.version = ?2, VALUES({it}), {table}.{it})"),
     });
     Statement::new(&format!(
         "INSERT INTO {table} (record, {columns}, life)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
                 held.created + 0 * LAST_INSERT_ID(1 + 0 * held.state)
          FROM {prefix}records AS held
-         WHERE held.attempt_id = ?6 AND held.state IN ({running}, {uncertain}) AND held.id = ?1 {lock}
+         WHERE held.attempt_id = ?6 AND held.state IN ({states}) AND held.id = ?1 {lock}
          ON DUPLICATE KEY UPDATE {set}"
     ))
 }
 
 impl Statements {
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         session: &mut Session<'_>,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        const DOING: &str = "loading a step";
-        let values = sql::step_sought(call, name);
-        let answer = run(session, &self.load_step, &values, DOING).await?;
-        sql::step(answer.rows.first(), DOING)
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let values = sql::steps_sought(call, names);
+        let answer = run(session, &self.load_steps, &values, DOING).await?;
+        sql::steps(&answer.rows, DOING)
     }
 
     /// Inside a transaction of the application's, what it writes first locks no record.
@@ -90,15 +90,13 @@ impl Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load_current(session, call).await?;
-            let step = self.load_step(session, call, &next.name).await?;
+            let steps = self.load_steps(session, call, &next.name.alone()).await?;
             // Beside a trigger of the application's the server forgets what it was to tell.
-            if step
-                .as_ref()
-                .is_some_and(|step| step.version == next.version)
-            {
+            let stands = steps.first();
+            if stands.is_some_and(|step| step.version == next.version) {
                 return Ok(StepWrite::Written);
             }
-            if let Some(refused) = sql::step_refused(next, snapshot, step) {
+            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);
             }
         }

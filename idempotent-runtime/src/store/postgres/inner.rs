@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepName, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         moment::Moment,
@@ -121,15 +121,15 @@ impl Inner {
         Err(StoreError::new(StoreErrorKind::Denied, "claiming a record").with_source(right))
     }
 
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = async |connection: &mut Connected| {
-            self.statements.load_step(connection, call, name).await
+            self.statements.load_steps(connection, call, names).await
         };
-        self.connections.run_again("loading a step", loading).await
+        self.connections.run_again("loading steps", loading).await
     }
 
     pub(super) async fn write_step(

@@ -69,6 +69,7 @@ CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
     outcome_kind bigint,
     outcome_schema bigint,
     outcome bytea,
+    undo_number bigint,
     life bigint NOT NULL,
     PRIMARY KEY (record, name)
 );

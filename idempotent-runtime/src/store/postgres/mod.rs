@@ -36,7 +36,7 @@ use self::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepName, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits, Place},
@@ -324,17 +324,17 @@ impl Store for PostgresStore {
         true
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
         let Some(_permit) = self.inner.connections.inline_permit() else {
-            let (inner, call, name) = (Arc::clone(&self.inner), *call, *name);
-            let loading = async move { inner.load_step(&call, &name).await };
-            return spawned("loading a step", loading).await;
+            let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
+            let loading = async move { inner.load_steps(&call, &names).await };
+            return spawned("loading steps", loading).await;
         };
-        self.inner.load_step(call, name).await
+        self.inner.load_steps(call, names).await
     }
 
     async fn write_step(

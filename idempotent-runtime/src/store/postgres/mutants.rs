@@ -32,7 +32,7 @@ const TIMES: &[(&str, &str)] = &[
 
 /// Where nothing needs to be noticed, and why.
 const UNNOTICED: &str = "
-    load_step | id = record | two records rarely begin at one moment
+    load_steps | id = record | two records rarely begin at one moment
     write_step | ON CONFLICT (record, name) | no update without it
     load | id IS NOT NULL -> (id IS NOT NULL OR TRUE) | a record of nothing but NULL is none
     again | id = $1::bytea | the version is known
@@ -95,7 +95,7 @@ impl Bench for Mutant {
             ("complete", &mut statements.complete),
             ("purge", &mut statements.purge),
             ("scan", &mut statements.scan),
-            ("load_step", &mut statements.load_step),
+            ("load_steps", &mut statements.load_steps),
             ("write_step", &mut statements.write_step),
         ] {
             let drawn = statement.name.to_string();

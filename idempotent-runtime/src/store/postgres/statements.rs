@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     rows::Protocol,
-    steps::{load_step, write_step},
+    steps::{load_steps, write_step},
 };
 use crate::{
     policy::OnCrash,
@@ -82,7 +82,7 @@ pub(super) struct Statements {
     pub(super) mark: Statement,
     pub(super) purge: Statement,
     pub(super) scan: Statement,
-    pub(super) load_step: Statement,
+    pub(super) load_steps: Statement,
     pub(super) write_step: Statement,
     pub(super) channel: Arc<str>,
     /// Inside a transaction of the application's: gives a row in the store's database.
@@ -216,7 +216,7 @@ impl Statements {
             mark: Statement::new(&mark),
             purge: Statement::new(&purge),
             scan: Statement::new(&scan),
-            load_step: load_step(prefix),
+            load_steps: load_steps(prefix),
             write_step: write_step(prefix),
             channel: format!("{prefix}moved").into(),
             here: None,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{State, Step, StepName, Version},
+    record::{Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError,
         sql::{self, STEP_COLUMNS, TablePrefix},
@@ -24,49 +24,49 @@ const WRITING: &str = "writing a step";
 /// under way, and then sees what that wrote.
 const LOCK: &str = "FOR SHARE";
 
-pub(super) fn load_step(prefix: &TablePrefix) -> Statement {
+pub(super) fn load_steps(prefix: &TablePrefix) -> Statement {
     let columns = STEP_COLUMNS
         .map(|column| format!("step.{column}"))
         .join(", ");
     Statement::new(&format!(
         "SELECT {columns}, {NAME} FROM {prefix}steps AS step
          JOIN {prefix}records ON id = record AND created = life
-         WHERE record = $1::bytea AND step.name = $2::bytea"
+         WHERE record = $1::bytea AND step.name >= $2::bytea AND step.name <= $3::bytea ORDER BY step.name"
     ))
 }
 
 /// One statement locks the record and writes the step. A row of an earlier life is written over.
 pub(super) fn write_step(prefix: &TablePrefix) -> Statement {
-    let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
+    let states = sql::taking_steps();
     let columns = STEP_COLUMNS.join(", ");
     let set = sql::step_set(|column| format!("excluded.{column}"));
     Statement::new(&format!(
         "WITH held AS (
              SELECT created FROM {prefix}records
-             WHERE id = $1::bytea AND attempt_id = $6::bytea AND state IN ({running}, {uncertain})
+             WHERE id = $1::bytea AND attempt_id = $6::bytea AND state IN ({states})
              {LOCK})
          INSERT INTO {prefix}steps AS old (record, {columns}, life)
          SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::bigint, $6::bytea, $7::bigint, $8::bytea,
-                $9::bytea, $10::bigint, $11::bigint, $12::bytea, created
+                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, created
          FROM held
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE old.life <> excluded.life OR old.version = $13::bytea
+         WHERE old.life <> excluded.life OR old.version = $14::bytea
          RETURNING {NAME}"
     ))
 }
 
 impl Statements {
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         connection: &mut PgConnection,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        const DOING: &str = "loading a step";
-        let values = sql::step_sought(call, name);
-        let (protocol, statement) = (self.protocol, &self.load_step);
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let values = sql::steps_sought(call, names);
+        let (protocol, statement) = (self.protocol, &self.load_steps);
         let rows = rows::run(connection, protocol, statement, &values, DOING).await?;
-        sql::step(rows.first(), DOING)
+        sql::steps(&rows, DOING)
     }
 
     pub(super) async fn write_step(
@@ -121,8 +121,10 @@ impl Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load(connection, call).await?;
-            let step = self.load_step(connection, call, &next.name).await?;
-            if let Some(refused) = sql::step_refused(next, snapshot, step) {
+            let steps = self
+                .load_steps(connection, call, &next.name.alone())
+                .await?;
+            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);
             }
         }

@@ -43,7 +43,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Step, StepName, TokenRule, Version},
+    record::{Draft, Record, State, Step, StepNames, TokenRule, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap,
         moment::Moment,
@@ -379,12 +379,12 @@ impl Store for RedisStore {
         true
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        self.inner.load_step(call, name).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        self.inner.load_steps(call, names).await
     }
 
     async fn write_step(

@@ -39,6 +39,7 @@ const UNNOTICED: &str = "
     purge | if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then -/> true | no case writes a time that is none
     swap | begins ~= '' and seen ~= '' and -> begins ~= '' | where nothing stood nothing is deleted
     swap | begins ~= '' and seen ~= '' and redis.call('HDEL', KEYS[1], 'steps') == 1 -> begins ~= '' and seen ~= '' | it only saves a look
+    load_steps | first ~= last -> true | it only saves a look
     write_step | other and string.sub(other, 1, 16) ~= seen -> string.sub(other, 1, 16) ~= seen | no text is not taken apart
     purge | if waited then | a wait looks, too
 ";
@@ -91,7 +92,7 @@ impl Bench for Mutant {
             ("load", &mut scripts.load),
             ("swap", &mut scripts.swap),
             ("purge", &mut scripts.purge),
-            ("load_step", &mut scripts.load_step),
+            ("load_steps", &mut scripts.load_steps),
             ("write_step", &mut scripts.write_step),
         ] {
             let (words, body) = script

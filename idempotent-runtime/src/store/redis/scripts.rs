@@ -15,7 +15,7 @@ pub(super) struct Scripts {
     pub(super) purge: Text,
     pub(super) put: Text,
     pub(super) forget: Text,
-    pub(super) load_step: Text,
+    pub(super) load_steps: Text,
     pub(super) write_step: Text,
 }
 
@@ -36,7 +36,7 @@ impl Scripts {
             purge: Text::new(include_str!("scripts/purge.lua"), Repeats::Safely),
             put: Text::new(include_str!("scripts/put.lua"), Repeats::Never),
             forget: Text::new(include_str!("scripts/forget.lua"), Repeats::Never),
-            load_step: Text::new(include_str!("scripts/load_step.lua"), Repeats::Safely),
+            load_steps: Text::new(include_str!("scripts/load_steps.lua"), Repeats::Safely),
             write_step: Text::new(include_str!("scripts/write_step.lua"), Repeats::Never),
         }
     }
@@ -45,7 +45,8 @@ impl Scripts {
 impl Text {
     fn new(body: &str, repeats: Repeats) -> Self {
         let words = format!(
-            "local RUNNING, DONE, RELEASED, UNCERTAIN, RERUN = '{}', '{}', '{}', '{}', '{}'
+            "local RUNNING, DONE, RELEASED, UNCERTAIN, UNDOING = '{}', '{}', '{}', '{}', '{}'
+local RERUN = '{}'
 local function record()
     return redis.call('HMGET', KEYS[1], '{}')
 end
@@ -55,6 +56,7 @@ local VERSION, STATE, ATTEMPT_ID = {}, {}, {}
             State::Done.code(),
             State::Released.code(),
             State::Uncertain.code(),
+            State::Undoing.code(),
             OnCrash::Rerun.code(),
             COLUMNS[1..].join("', '"),
             place("version"),

@@ -13,27 +13,31 @@ use crate::{
     framing::{Hex, read_framed, write_framed},
     identity::RecordId,
     policy::OnCrash,
-    record::{AttemptId, OutcomeKind, RawOutcome, Step, StepName, StepState, Version},
+    record::{AttemptId, OutcomeKind, RawOutcome, Step, StepName, StepNames, StepState, Version},
     store::{StepWrite, StoreError, StoreErrorKind, sql},
 };
 
 impl Inner {
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        const DOING: &str = "loading a step";
-        let arguments = [field(name)];
-        let script = &self.scripts.load_step;
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let arguments = [field(names.start()), field(names.end())];
+        let script = &self.scripts.load_steps;
         let answer = self.run(script, call, &arguments, DOING).await?;
         let Value::Array(cells) = answer else {
             return Err(corrupt(DOING));
         };
-        match cells.first() {
-            Some(Value::BulkString(packed)) => Ok(Some(unpacked(packed, *name, DOING)?)),
-            _ => Ok(None),
-        }
+        let steps = cells.chunks(2).map(|pair| match pair {
+            [Value::BulkString(field), Value::BulkString(packed)] => {
+                let name = name_of(field).ok_or_else(|| corrupt(DOING))?;
+                unpacked(packed, name, DOING)
+            }
+            _ => Err(corrupt(DOING)),
+        });
+        steps.collect()
     }
 
     pub(super) async fn write_step(
@@ -71,10 +75,26 @@ fn field<'a>(name: &StepName) -> Cow<'a, [u8]> {
     format!("step:{}", Hex(name.as_bytes())).into_bytes().into()
 }
 
+fn name_of(field: &[u8]) -> Option<StepName> {
+    let hex = field.strip_prefix(b"step:")?;
+    let mut name = [0; 32];
+    let pairs = hex.chunks_exact(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    for (byte, read) in name.iter_mut().zip(pairs) {
+        *byte = read?;
+    }
+    (hex.len() == 64).then_some(StepName::from_bytes(name))
+}
+
 fn corrupt(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, doing)
         .with_source("a field of a step does not hold what this crate writes there")
 }
+
+/// Stands where a step has no number among those with an undo.
+const NO_UNDO: u32 = u32::MAX;
 
 /// The version comes first: the script compares it.
 fn packed(step: &Step) -> Vec<u8> {
@@ -84,6 +104,7 @@ fn packed(step: &Step) -> Vec<u8> {
     packed.extend(step.fingerprint.fingerprint().as_bytes());
     write_framed(&mut packed, step.label.as_bytes());
     write_framed(&mut packed, &step.fingerprint.digests().to_bytes());
+    packed.extend(step.undo.unwrap_or(NO_UNDO).to_be_bytes());
     if let Some(outcome) = &step.outcome {
         packed.push(outcome.kind.code());
         packed.extend(outcome.schema.to_be_bytes());
@@ -105,6 +126,7 @@ fn read(mut packed: &[u8], name: StepName) -> Option<Step> {
     let fingerprint = Fingerprint::from_bytes(taken(rest)?);
     let label = std::str::from_utf8(read_framed(rest)?).ok()?;
     let digests = ArgumentDigests::from_bytes(read_framed(rest)?).ok()?;
+    let undo = Some(u32::from_be_bytes(taken(rest)?)).filter(|undo| *undo != NO_UNDO);
     let outcome = match **rest {
         [] => None,
         [kind, ..] => {
@@ -125,6 +147,7 @@ fn read(mut packed: &[u8], name: StepName) -> Option<Step> {
         on_crash: OnCrash::from_code(on_crash)?,
         fingerprint: Fingerprinted::stored(fingerprint, digests),
         outcome,
+        undo,
     })
 }
 

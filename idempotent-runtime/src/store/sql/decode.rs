@@ -192,7 +192,7 @@ impl<R: Row> Cell<'_, R> {
         meaning.ok_or_else(|| self.damaged(Flaw::Number(number)))
     }
 
-    fn fits<T, E>(&self, convert: impl Fn(i64) -> Result<T, E>) -> Result<T, Damaged> {
+    pub(super) fn fits<T, E>(&self, convert: impl Fn(i64) -> Result<T, E>) -> Result<T, Damaged> {
         let number = self.some_number()?;
         convert(number).map_err(|_| self.damaged(Flaw::Number(number)))
     }
@@ -226,7 +226,7 @@ impl<R: Row> Cell<'_, R> {
             .map_err(|cause| self.damaged(cause))
     }
 
-    fn number(&self) -> Result<Option<i64>, Damaged> {
+    pub(super) fn number(&self) -> Result<Option<i64>, Damaged> {
         self.row
             .number(self.place)
             .map_err(|cause| self.damaged(cause))

@@ -12,16 +12,16 @@ use super::{
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
-    lease::takes_steps,
+    lease::{TAKING_STEPS, takes_steps},
     policy::OnCrash,
-    record::{AttemptId, Record, Step, StepName, StepState, Version},
+    record::{AttemptId, Record, Step, StepName, StepNames, StepState, Version},
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind},
 };
 
 /// What a select lists, in this order: the version first, so that it alone tells whether a step
 /// stands. In a table `record` stands before them and `life` behind: the id of the record, and the
 /// moment at which its life began.
-pub(crate) const STEP_COLUMNS: [&str; 11] = [
+pub(crate) const STEP_COLUMNS: [&str; 12] = [
     "version",
     "name",
     "label",
@@ -33,6 +33,7 @@ pub(crate) const STEP_COLUMNS: [&str; 11] = [
     "outcome_kind",
     "outcome_schema",
     "outcome",
+    "undo_number",
 ];
 
 /// The assignments of a write over a step, each to what `to` says: the version first and the life
@@ -45,12 +46,12 @@ pub(crate) fn step_set(to: impl Fn(&str) -> String) -> String {
 }
 
 /// The parameters of a write, in the order in which every dialect numbers them: 1 is the id of the
-/// record, 2 to 12 are the columns, and 13 is the version that was seen, or NULL where nothing was.
+/// record, 2 to 13 are the columns, and 14 is the version that was seen, or NULL where nothing was.
 pub(crate) fn step_written<'a>(
     call: &'a RecordId,
     seen: Option<Version>,
     step: &'a Step,
-) -> [Value<'a>; 13] {
+) -> [Value<'a>; 14] {
     let [kind, schema, outcome] = outcome_of(step.outcome.as_ref());
     let fingerprint = step.fingerprint.fingerprint().as_bytes().to_vec();
     [
@@ -66,35 +67,34 @@ pub(crate) fn step_written<'a>(
         kind,
         schema,
         outcome,
+        Value::Number(step.undo.map(u32::into)),
         Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
     ]
 }
 
-/// The parameters of a look: the ids of the record and of the step.
-pub(crate) fn step_sought<'a>(call: &'a RecordId, name: &'a StepName) -> [Value<'a>; 2] {
-    [bytes(call.as_bytes()), bytes(name.as_bytes())]
+/// The states in which a record [takes steps](takes_steps) of its attempt.
+pub(crate) fn taking_steps() -> String {
+    let states = TAKING_STEPS.map(|state| state.code().to_string());
+    states.join(", ")
 }
 
-/// Reads the step whose [`STEP_COLUMNS`] a row begins with; `None` where there is no row, or none
-/// stands.
-pub(crate) fn step(
-    row: Option<&impl Row>,
-    doing: &'static str,
-) -> Result<Option<Arc<Step>>, StoreError> {
-    let read = row
-        .map_or(Ok(None), read)
-        .map_err(|it| corrupt(it, doing))?;
-    Ok(read.map(Arc::new))
+/// The parameters of a look: the id of the record, and the first and the last name.
+pub(crate) fn steps_sought<'a>(call: &'a RecordId, names: &'a StepNames) -> [Value<'a>; 3] {
+    let (first, last) = (names.start().as_bytes(), names.end().as_bytes());
+    [bytes(call.as_bytes()), bytes(first), bytes(last)]
 }
 
-fn read(row: &impl Row) -> Result<Option<Step>, Damaged> {
+/// Reads the steps whose [`STEP_COLUMNS`] these rows begin with.
+pub(crate) fn steps(rows: &[impl Row], doing: &'static str) -> Result<Vec<Arc<Step>>, StoreError> {
+    let read = rows.iter().map(|row| read(row).map(Arc::new));
+    read.collect::<Result<_, _>>()
+        .map_err(|it| corrupt(it, doing))
+}
+
+fn read(row: &impl Row) -> Result<Step, Damaged> {
     let mut cells = Cells::of(row, &STEP_COLUMNS);
-    let version = cells.next();
-    if version.bytes()?.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(Step {
-        version: Version::from_bytes(version.array()?),
+    Ok(Step {
+        version: Version::from_bytes(cells.next().array()?),
         name: StepName::from_bytes(cells.next().array()?),
         label: cells.next().text()?.into(),
         state: cells.next().coded(StepState::from_code)?,
@@ -107,20 +107,25 @@ fn read(row: &impl Row) -> Result<Option<Step>, Damaged> {
             Fingerprinted::stored(fingerprint, read.map_err(|flaw| digests.damaged(flaw))?)
         },
         outcome: cells.outcome()?,
-    }))
+        undo: {
+            let undo = cells.next();
+            let number = undo.number()?;
+            number.map(|_| undo.fits(u32::try_from)).transpose()?
+        },
+    })
 }
 
 /// Why a step was not written; `None` where nothing is in the way any more.
 pub(crate) fn step_refused(
     next: &Step,
     snapshot: Snapshot,
-    stands: Option<Arc<Step>>,
+    stands: Option<&Arc<Step>>,
 ) -> Option<StepWrite> {
     let takes = |record: &Arc<Record>| takes_steps(record, next.attempt_id);
     if !snapshot.record.as_ref().is_some_and(takes) {
         return Some(StepWrite::Lost(snapshot));
     }
-    stands.map(StepWrite::Stands)
+    stands.map(|step| StepWrite::Stands(Arc::clone(step)))
 }
 
 /// A step that nothing is in the way of is not written either.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     clock::{SystemTimer, Timer},
     identity::RecordId,
-    record::{Draft, Record, Step, StepName, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         sql::{TablePrefix, version as schema},
@@ -125,13 +125,14 @@ impl Inner {
         connection.release(answer)
     }
 
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        let mut connection = self.connections.acquire("loading a step").await?;
-        let answer = self.statements.load_step(&mut connection, call, name).await;
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let mut connection = self.connections.acquire("loading steps").await?;
+        let statements = &self.statements;
+        let answer = statements.load_steps(&mut connection, call, names).await;
         connection.release(answer)
     }
 

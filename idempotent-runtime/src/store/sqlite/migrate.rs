@@ -61,6 +61,7 @@ CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
     outcome_kind INTEGER,
     outcome_schema INTEGER,
     outcome BLOB,
+    undo_number INTEGER,
     life INTEGER NOT NULL,
     PRIMARY KEY (record, name)
 ) STRICT;

@@ -28,7 +28,7 @@ pub(crate) use self::connections::{Connections, has_transaction};
 use self::{group_commit::Queue, inner::Inner, statements::Statements};
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepName, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     run::race,
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap, spawned::spawned, sql::TablePrefix,
@@ -278,14 +278,14 @@ impl Store for SqliteStore {
         true
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        let (inner, call, name) = (Arc::clone(&self.inner), *call, *name);
-        let loading = async move { inner.load_step(&call, &name).await };
-        spawned("loading a step", loading).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
+        let loading = async move { inner.load_steps(&call, &names).await };
+        spawned("loading steps", loading).await
     }
 
     async fn write_step(

@@ -38,7 +38,7 @@ const UNNOTICED: &str = "
     finish | NOW + ?16 | another statement does the same
     finish | changes() = 0 | it only saves a look
     purge | purge_from <= now - ?2 -/> 0 | it only decides which rows are looked at
-    load_step | id = record | two records rarely begin at one moment
+    load_steps | id = record | two records rarely begin at one moment
     write_step | ON CONFLICT (record, name) | no update without it
     purge | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
 ";
@@ -73,7 +73,7 @@ impl Bench for Mutant {
             ("finish", &mut statements.finish),
             ("purge", &mut statements.purge),
             ("scan", &mut statements.scan),
-            ("load_step", &mut statements.load_step),
+            ("load_steps", &mut statements.load_steps),
             ("write_step", &mut statements.write_step),
         ] {
             let table = if name == "write_step" { "old" } else { &table };

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::steps::{load_step, write_step};
+use super::steps::{load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
@@ -36,7 +36,7 @@ pub(super) struct Statements {
     pub(super) finish: Arc<str>,
     pub(super) purge: Arc<str>,
     pub(super) scan: Arc<str>,
-    pub(super) load_step: Arc<str>,
+    pub(super) load_steps: Arc<str>,
     pub(super) write_step: Arc<str>,
     /// Looks at several records.
     pub(super) looks: Together,
@@ -193,7 +193,7 @@ impl Statements {
             finish: finish.into(),
             purge: purge.into(),
             scan: scan.into(),
-            load_step: load_step(prefix).into(),
+            load_steps: load_steps(prefix).into(),
             write_step: write_step(prefix).into(),
             here: None,
         }

@@ -12,51 +12,51 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{State, Step, StepName, Version},
+    record::{Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError,
         sql::{self, STEP_COLUMNS, TablePrefix},
     },
 };
 
-pub(super) fn load_step(prefix: &TablePrefix) -> String {
+pub(super) fn load_steps(prefix: &TablePrefix) -> String {
     let columns = STEP_COLUMNS
         .map(|column| format!("step.{column}"))
         .join(", ");
     format!(
         "SELECT {columns} FROM {prefix}steps AS step
          JOIN {prefix}records ON id = record AND created = life
-         WHERE record = ?1 AND name = ?2"
+         WHERE record = ?1 AND name >= ?2 AND name <= ?3 ORDER BY name"
     )
 }
 
 /// One statement looks at the record and writes the step: nothing comes between. A row of an
 /// earlier life is written over.
 pub(super) fn write_step(prefix: &TablePrefix) -> String {
-    let (running, uncertain) = (State::Running.code(), State::Uncertain.code());
+    let states = sql::taking_steps();
     let columns = STEP_COLUMNS.join(", ");
     let set = sql::step_set(|column| format!("excluded.{column}"));
     format!(
         "INSERT INTO {prefix}steps AS old (record, {columns}, life)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, created FROM {prefix}records
-         WHERE id = ?1 AND attempt_id = ?6 AND state IN ({running}, {uncertain})
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, created FROM {prefix}records
+         WHERE id = ?1 AND attempt_id = ?6 AND state IN ({states})
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE old.life <> excluded.life OR old.version = ?13
+         WHERE old.life <> excluded.life OR old.version = ?14
          RETURNING 1"
     )
 }
 
 impl Statements {
-    pub(super) async fn load_step(
+    pub(super) async fn load_steps(
         &self,
         connection: &mut SqliteConnection,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        const DOING: &str = "loading a step";
-        let values = sql::step_sought(call, name).into_iter();
-        let query = values.fold(query(&self.load_step), rows::bind);
-        sql::step(all(connection, query, DOING).await?.first(), DOING)
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let values = sql::steps_sought(call, names).into_iter();
+        let query = values.fold(query(&self.load_steps), rows::bind);
+        sql::steps(&all(connection, query, DOING).await?, DOING)
     }
 
     pub(super) async fn write_step(
@@ -74,8 +74,10 @@ impl Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load(connection, call).await?;
-            let step = self.load_step(connection, call, &next.name).await?;
-            if let Some(refused) = sql::step_refused(next, snapshot, step) {
+            let steps = self
+                .load_steps(connection, call, &next.name.alone())
+                .await?;
+            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);
             }
         }

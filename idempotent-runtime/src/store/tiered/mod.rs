@@ -19,7 +19,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Step, StepName, Time, Version},
+    record::{Draft, Record, State, Step, StepNames, Time, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         moment::{Clocks, Moment},
@@ -333,12 +333,12 @@ impl Store for TieredStore {
         self.primary.keeps_steps()
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        self.primary.load_step(call, name).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        self.primary.load_steps(call, names).await
     }
 
     async fn write_step(

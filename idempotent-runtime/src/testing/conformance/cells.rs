@@ -259,6 +259,7 @@ pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
         State::Released,
         State::Uncertain,
         State::Parked,
+        State::Undoing,
     ];
     for (number, state) in (0..).zip(states) {
         let outcome = (state == State::Done).then(|| RawOutcome::value("v"));

@@ -43,6 +43,7 @@ pub(super) async fn every_field_comes_back(subject: &dyn Subject) {
         State::Released,
         State::Uncertain,
         State::Parked,
+        State::Undoing,
     ] {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (outcome, holder) in outcomes.iter().zip(&holders) {
@@ -145,6 +146,7 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn Subject) {
         State::Released,
         State::Uncertain,
         State::Parked,
+        State::Undoing,
     ];
     for (number, state) in (0..).zip(states) {
         let begun = Draft {

@@ -29,6 +29,7 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
         State::Released,
         State::Uncertain,
         State::Parked,
+        State::Undoing,
     ] {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (lease, expires) in [(short, short), (short, long), (long, short), (long, long)] {

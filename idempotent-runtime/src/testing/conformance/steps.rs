@@ -38,6 +38,7 @@ pub(crate) fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
         on_crash: OnCrash::Rerun,
         fingerprint: Fingerprinted::stored(Fingerprint::from_bytes([3; 32]), digests()),
         outcome: Some(RawOutcome::value(value.as_bytes().to_vec()).with_schema(7)),
+        undo: Some(number),
     }
 }
 
@@ -50,6 +51,7 @@ fn begun(number: u32, attempt_id: AttemptId) -> Step {
         on_crash: OnCrash::Uncertain,
         fingerprint: Fingerprinted::stored(fingerprint, ArgumentDigests::default()),
         outcome: None,
+        undo: None,
         ..step(number, attempt_id, "")
     }
 }
@@ -76,8 +78,10 @@ async fn write(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &
 }
 
 async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step>> {
-    let loaded = store.load_step(&call, &name(number)).await;
-    loaded.expect("a look at a step is answered")
+    let loaded = store.load_steps(&call, &name(number).alone()).await;
+    let mut found = loaded.expect("a look at a step is answered");
+    assert!(found.len() <= 1, "one name, one step");
+    found.pop()
 }
 
 /// Writes, and expects that it stands.
@@ -181,9 +185,12 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
     let record = applied(&*store, id(1), Some(record.version), &held).await;
     lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
     written(&*store, id(1), None, &step(1, held.attempt_id, "v")).await;
-    let uncertain = next(&held, State::Uncertain);
-    let record = applied(&*store, id(1), Some(record.version), &uncertain).await;
-    written(&*store, id(1), None, &step(2, held.attempt_id, "v")).await;
+    let mut record = record;
+    for (number, state) in [(2, State::Uncertain), (4, State::Undoing)] {
+        let left = next(&held, state);
+        record = applied(&*store, id(1), Some(record.version), &left).await;
+        written(&*store, id(1), None, &step(number, held.attempt_id, "v")).await;
+    }
     applied(
         &*store,
         id(1),
@@ -198,6 +205,42 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
         lost(&*store, id(number), &step(1, stale.attempt_id, "v")).await;
     }
     assert_eq!(load(&*store, id(1), 3).await, None);
+}
+
+/// All steps of a life are found at once, in the order of their names, and so are some of them.
+pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let (held, other) = (claim(), claim());
+    applied(&*store, id(1), None, &held).await;
+    applied(&*store, id(2), None, &other).await;
+    written(
+        &*store,
+        id(2),
+        None,
+        &step(2, other.attempt_id, "another one's"),
+    )
+    .await;
+    let mut steps = Vec::new();
+    for number in [7, 2, 5, 3] {
+        let step = step(number, held.attempt_id, "v");
+        written(&*store, id(1), None, &step).await;
+        steps.push(step);
+    }
+    steps.sort_by_key(|step| step.name);
+    for (from, names) in [
+        (0, StepName::ALL),
+        (1, name(3)..=name(7)),
+        (3, name(6)..=name(9)),
+    ] {
+        let listed = store.load_steps(&id(1), &names).await;
+        let listed: Vec<_> = listed.expect("a look at steps is answered");
+        let listed: Vec<_> = listed.iter().map(|step| Step::clone(step)).collect();
+        assert_eq!(listed, steps[from..], "{names:?}");
+    }
+    let none = store.load_steps(&id(3), &StepName::ALL).await;
+    assert!(none.expect("a look at steps is answered").is_empty());
 }
 
 /// J01: steps stay over heartbeats, takeovers, and what leaves the record to be settled.

@@ -75,6 +75,7 @@ enum Defect {
     ScanUnordered,
     ScanRepeats,
     StepLabelForgotten,
+    StepsListedBackwards,
     StepLastWriteWins,
     StepWithoutFence,
     StepsOfTheAttempt,
@@ -248,6 +249,7 @@ defects! {
     an_empty_outcome_that_is_forgotten_is_found: EmptyOutcomeForgotten => any_outcome_comes_back;
     an_outcome_of_what_is_done_only_is_found: OutcomeOnlyOfTheDone => a_stream_comes_back_in_every_state;
     a_page_that_repeats_is_found: ScanRepeats => scan_goes_in_pages;
+    steps_listed_backwards_are_found: StepsListedBackwards => the_steps_of_a_life_are_listed;
     a_label_that_is_forgotten_is_found: StepLabelForgotten => a_step_comes_back_whole;
     a_last_write_that_wins_is_found: StepLastWriteWins => the_first_write_of_a_step_wins;
     a_step_without_a_fence_is_found: StepWithoutFence => a_step_of_a_stale_owner_is_refused;

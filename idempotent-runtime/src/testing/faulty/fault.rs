@@ -26,8 +26,8 @@ pub enum Operation {
     /// An ending that says that there was an outcome and that it cannot be replayed. Each of them
     /// is an [`Ending`](Self::Ending), too.
     NotReplayable,
-    /// [`Store::load_step`](crate::Store::load_step).
-    LoadStep,
+    /// [`Store::load_steps`](crate::Store::load_steps).
+    LoadSteps,
     /// [`Store::write_step`](crate::Store::write_step), also inside a transaction.
     WriteStep,
     /// [`Store::wait`](crate::Store::wait).

@@ -5,7 +5,7 @@
 local field, seen, attempt_id, step = unpack(ARGV)
 local stands = record()
 local state = stands[STATE]
-if stands[ATTEMPT_ID] ~= attempt_id or (state ~= RUNNING and state ~= UNCERTAIN) then
+if stands[ATTEMPT_ID] ~= attempt_id or (state ~= RUNNING and state ~= UNCERTAIN and state ~= UNDOING) then
     return { 0, clock(), unpack(stands) }
 end
 local other = redis.call('HGET', KEYS[1], field)

@@ -16,7 +16,7 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{
-        Draft, FencingToken, Moment, Record, State, Step, StepName, Time, TokenRule, Version,
+        Draft, FencingToken, Moment, Record, State, Step, StepNames, Time, TokenRule, Version,
     },
     store::{Snapshot, Stamp, StepWrite, Store, StoreError, Swap},
     testing::{ManualClock, conformance::Subject as _},
@@ -353,12 +353,12 @@ impl Store for Simple {
         true
     }
 
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        Ok(self.find_step(call, name))
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        Ok(self.find_steps(call, names))
     }
 
     async fn write_step(

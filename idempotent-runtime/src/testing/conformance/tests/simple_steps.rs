@@ -1,7 +1,7 @@
 //! The steps of that store.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -11,7 +11,7 @@ use super::{Defect, simple::Simple};
 use crate::{
     identity::RecordId,
     lease::takes_steps,
-    record::{AttemptId, Record, Step, StepName, Time, Version},
+    record::{AttemptId, Record, Step, StepName, StepNames, Time, Version},
     store::{Snapshot, StepWrite},
 };
 
@@ -35,7 +35,23 @@ impl Simple {
         self.cells().get(&self.place(call)).cloned()
     }
 
-    pub(super) fn find_step(&self, call: &RecordId, name: &StepName) -> Option<Arc<Step>> {
+    pub(super) fn find_steps(&self, call: &RecordId, names: &StepNames) -> Vec<Arc<Step>> {
+        if names.start() == names.end() {
+            return self.find_step(call, names.start()).into_iter().collect();
+        }
+        let known: Vec<_> = self.steps().values().map(|(_, step)| step.name).collect();
+        let known: BTreeSet<_> = known.into_iter().filter(|it| names.contains(it)).collect();
+        let mut found: Vec<_> = known
+            .iter()
+            .filter_map(|name| self.find_step(call, name))
+            .collect();
+        if self.defect == Defect::StepsListedBackwards {
+            found.reverse();
+        }
+        found
+    }
+
+    fn find_step(&self, call: &RecordId, name: &StepName) -> Option<Arc<Step>> {
         let record = self.record(call)?;
         let (life, step) = self.steps().get(&self.step_place(call, name)).cloned()?;
         let is_seen = match self.defect {

@@ -166,6 +166,6 @@ async fn a_step_at_most_once_costs_two_writes(world: World) {
     let answer = pays_at_most_once(&world, &owner).await;
     assert_eq!(answer, Ok("charged".to_owned()));
     assert_eq!(owner.store.calls(Operation::WriteStep), 2);
-    assert_eq!(owner.store.calls(Operation::LoadStep), 0);
+    assert_eq!(owner.store.calls(Operation::LoadSteps), 0);
     let _: Verdict = Verdict::Replay;
 }

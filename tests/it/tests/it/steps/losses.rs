@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use idempotent_runtime::{
     Error, Idempotency, RecordChange, Store, StoreError, current,
     identity::RecordId,
-    record::{Draft, Record, State, Step, StepName, Version},
+    record::{Draft, Record, State, Step, StepNames, Version},
     step,
     store::{Snapshot, StepWrite, StoreErrorKind, Swap},
     testing::{Fault, Gate, On, Operation},
@@ -198,7 +198,7 @@ async fn a_look_that_fails_is_tried_again(world: World) {
     let owner = successor(&world).await;
     for call in 1..=3 {
         owner.fails(
-            Operation::LoadStep,
+            Operation::LoadSteps,
             On::Call(call),
             StoreErrorKind::Unavailable,
         );
@@ -245,12 +245,12 @@ impl Store for Late {
     fn keeps_steps(&self) -> bool {
         true
     }
-    async fn load_step(
+    async fn load_steps(
         &self,
         call: &RecordId,
-        name: &StepName,
-    ) -> Result<Option<Arc<Step>>, StoreError> {
-        self.store.load_step(call, name).await
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        self.store.load_steps(call, names).await
     }
     async fn write_step(
         &self,

@@ -5,6 +5,7 @@ mod front_ends;
 mod losses;
 mod names;
 mod reruns;
+mod sagas;
 mod transactions;
 mod values;
 

@@ -170,12 +170,12 @@ async fn a_step_costs_one_write_and_one_look_in_a_takeover(world: World) {
     let answer = Trip::of(&world, &owner).failing_after(2).call().await;
     assert!(answer.is_err());
     assert_eq!(
-        (calls(Operation::LoadStep), calls(Operation::WriteStep)),
+        (calls(Operation::LoadSteps), calls(Operation::WriteStep)),
         (0, 2)
     );
     Trip::of(&world, &owner).call().await.expect("it goes on");
     assert_eq!(
-        (calls(Operation::LoadStep), calls(Operation::WriteStep)),
+        (calls(Operation::LoadSteps), calls(Operation::WriteStep)),
         (4, 4)
     );
 
@@ -185,7 +185,7 @@ async fn a_step_costs_one_write_and_one_look_in_a_takeover(world: World) {
         .await;
     assert_eq!(number, Ok(1));
     assert_eq!(
-        calls(Operation::LoadStep),
+        calls(Operation::LoadSteps),
         4,
         "a body without steps asks for none"
     );

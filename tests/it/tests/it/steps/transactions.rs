@@ -103,7 +103,7 @@ async fn j04_a_step_in_a_transaction_costs_two_statements<S: Shop<Database: SqlD
     let idem = Idempotency::new(store.clone());
     let answer = call(&idem, async || post(&shop, 7, Ok(())).await).await;
     assert_eq!(answer.expect("it is posted"), 7);
-    let calls = [Operation::LoadStep, Operation::WriteStep].map(|of| store.calls(of));
+    let calls = [Operation::LoadSteps, Operation::WriteStep].map(|of| store.calls(of));
     assert_eq!(calls, [0, 2]);
 }
 

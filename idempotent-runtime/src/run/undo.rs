@@ -1,0 +1,271 @@
+//! Undoes what the steps of a call did that has failed for good.
+
+use std::{
+    collections::HashMap,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use crate::{
+    attempt::Attempt,
+    error::Error,
+    handle::Idempotency,
+    lease::Ending,
+    observe::CallOutcome,
+    outcome::Stored,
+    record::{OutcomeKind, Step, StepName, StepState, Version},
+    run::{
+        active_call::{ActiveCall, Instead},
+        ending::Ended,
+        lease::Lease,
+        race, survive,
+    },
+    step::{INSIDE, Registered, StepContext, StepScope, Writer, Wrote},
+    store::StoreError,
+};
+
+/// How often an attempt tries an undo.
+const TRIES: u32 = 3;
+
+/// How long it waits before the second try, and four times as long before the third.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What came of it, by the labels of the steps.
+#[derive(Debug, Default)]
+struct Undone {
+    undone: Vec<String>,
+    left: Vec<String>,
+}
+
+/// Why it stopped in the middle: the next attempt goes on.
+enum Stopped {
+    Lost,
+    Store(StoreError),
+}
+
+impl ActiveCall {
+    /// Polls the body of a call that has failed for good, only to find the undos of its steps
+    /// again, and then undoes them. Gives what answers the call.
+    pub(crate) async fn find_and_undo<B: Future>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut Option<B>>,
+    ) -> Instead {
+        if let Err(stopped) = self.find_undos(attempt, body).await {
+            return self.stopped(stopped);
+        }
+        match self.undo(attempt).await {
+            Ok(()) => self.recorded_error(attempt).await,
+            Err(instead) => instead,
+        }
+    }
+
+    /// Until every open undo is found, or the body ends, or too long a time has passed.
+    async fn find_undos<B: Future>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut Option<B>>,
+    ) -> Result<(), Stopped> {
+        let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
+            return Err(Stopped::Lost);
+        };
+        let steps = undoing.steps(scope).await?;
+        let open = steps.iter().filter(|step| step.is_to_be_undone());
+        scope.undos().look_for(open.map(|step| step.name));
+        let grace = self.request.handle.defaults().step_grace;
+        let limit = self.request.handle.timer().sleep(grace);
+        let mut running = pin!(self.run(attempt, body));
+        let mut finding = pin!(scope.undos().found());
+        let looking = poll_fn(|cx| match running.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => finding.as_mut().poll(cx),
+        });
+        race(looking, limit).await;
+        Ok(())
+    }
+
+    /// Undoes what is open, from the latest step on, and records the error of the call. Gives what
+    /// answers the call instead of its own error.
+    pub(super) async fn undo(&mut self, attempt: &Attempt) -> Result<(), Instead> {
+        let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
+            return Err(self.stopped(Stopped::Lost));
+        };
+        scope.close();
+        scope.has_looked();
+        let undone = match undoing.run(scope).await {
+            Ok(undone) => undone,
+            Err(stopped) => return Err(self.stopped(stopped)),
+        };
+        let ending = match (&undone.left[..], undoing.lease.holding.error()) {
+            ([], Some(error)) => Ending::Done(error.clone()),
+            _ => Ending::NotUndone,
+        };
+        let Some(held) = &mut self.held else {
+            return Err(self.stopped(Stopped::Lost));
+        };
+        if let Ok(Ended::Lost(_)) = held.end(ending).await {
+            return Err(self.stopped(Stopped::Lost));
+        }
+        match undone.left.is_empty() {
+            true => Ok(()),
+            false => Err(Instead::Refused(Error::NotUndone {
+                operation: Arc::clone(&self.request.operation),
+                undone: undone.undone,
+                left: undone.left,
+                id: *attempt.id(),
+            })),
+        }
+    }
+
+    fn undoing(&self, attempt: &Attempt) -> Option<Undoing> {
+        let held = self.held.as_ref()?;
+        Some(Undoing {
+            attempt: attempt.clone(),
+            handle: self.request.handle.clone(),
+            lease: Arc::clone(held.lease()),
+        })
+    }
+
+    /// Leaves the rest to the next attempt.
+    fn stopped(&mut self, why: Stopped) -> Instead {
+        self.held = None;
+        Instead::Refused(match why {
+            Stopped::Lost => self.lease_lost(),
+            Stopped::Store(error) => error.into(),
+        })
+    }
+
+    /// The error that has just been recorded.
+    async fn recorded_error(&mut self, attempt: &Attempt) -> Instead {
+        self.held = None;
+        match self.request.handle.store().load(&self.request.id).await {
+            Ok(snapshot) => match snapshot.record {
+                Some(record) if self.request.is_about(&record) => {
+                    self.executed(attempt, CallOutcome::ExecutedAfterTakeover, true);
+                    Instead::Recorded(record)
+                }
+                _ => Instead::Refused(self.lease_lost()),
+            },
+            Err(error) => Instead::Refused(error.into()),
+        }
+    }
+}
+
+/// One attempt to undo.
+struct Undoing {
+    attempt: Attempt,
+    handle: Idempotency,
+    lease: Arc<Lease>,
+}
+
+impl Undoing {
+    fn writer(&self) -> Writer<'_> {
+        Writer {
+            handle: &self.handle,
+            lease: &self.lease,
+        }
+    }
+
+    /// The steps that have an undo, from the latest on. An attempt that began the life knows all
+    /// of them.
+    async fn steps(&self, scope: &StepScope) -> Result<Vec<Arc<Step>>, Stopped> {
+        let mut steps: Vec<_> = match scope.is_fresh() {
+            true => {
+                let known = scope.undos().all();
+                known.into_values().map(|known| known.step).collect()
+            }
+            false => {
+                let steps = self.writer().look(&StepName::ALL).await;
+                steps.map_err(Stopped::Store)?.ok_or(Stopped::Lost)?
+            }
+        };
+        steps.retain(|step| step.undo.is_some());
+        steps.sort_by_key(|step| std::cmp::Reverse(step.undo));
+        Ok(steps)
+    }
+
+    async fn run(&self, scope: &StepScope) -> Result<Undone, Stopped> {
+        let (steps, known) = (self.steps(scope).await?, scope.undos().all());
+        let mut came_of_it = Undone::default();
+        for step in &steps {
+            let label = step.label.to_string();
+            if step.state == StepState::Undone {
+                came_of_it.undone.push(label);
+            } else if step.is_to_be_undone() {
+                match self.undo_known(step, &known).await? {
+                    true => came_of_it.undone.push(label),
+                    false => came_of_it.left.push(label),
+                }
+            }
+        }
+        Ok(came_of_it)
+    }
+
+    /// Whether it is undone. A step whose undo was not found is not.
+    async fn undo_known(
+        &self,
+        step: &Arc<Step>,
+        known: &HashMap<StepName, Registered>,
+    ) -> Result<bool, Stopped> {
+        let Some(known) = known.get(&step.name) else {
+            self.warn(step, &"the body did not come to this step");
+            return Ok(false);
+        };
+        let mut pause = PAUSE;
+        for number in 1..=TRIES {
+            if self.writer().is_over() || self.attempt.is_lost() {
+                return Err(Stopped::Lost);
+            }
+            match self.try_once(step, known).await {
+                Ok(()) => return self.record(step).await.map(|()| true),
+                Err(error) => self.warn(step, &error),
+            }
+            if number < TRIES {
+                self.handle.timer().sleep(pause).await;
+                pause *= 4;
+            }
+        }
+        Ok(false)
+    }
+
+    async fn try_once(&self, step: &Step, known: &Registered) -> Result<(), String> {
+        let context = StepContext::new(&self.attempt, step.name, false);
+        let value = step.outcome.clone();
+        let value = value.filter(|outcome| outcome.kind == OutcomeKind::Value);
+        let value = value.map(|outcome| Stored::new(outcome, self.handle.coder().clone()));
+        let undoing = async { known.undo.run(context, value).await };
+        let inside = INSIDE.scope(self.attempt.clone(), undoing);
+        match survive(self.attempt.enter(inside)).await {
+            Some(undone) => undone.map_err(|error| error.to_string()),
+            None => Err("it panicked".to_owned()),
+        }
+    }
+
+    /// Records that it is undone.
+    async fn record(&self, step: &Step) -> Result<(), Stopped> {
+        let undone = Step {
+            version: Version::random(),
+            state: StepState::Undone,
+            attempt_id: self.lease.holding.attempt_id(),
+            ..step.clone()
+        };
+        match self.writer().write(Some(step.version), &undone).await {
+            Ok(Wrote::Stands) => Ok(()),
+            Ok(Wrote::Other(_) | Wrote::Lost) => {
+                self.attempt.lose();
+                Err(Stopped::Lost)
+            }
+            Err(error) => Err(Stopped::Store(error)),
+        }
+    }
+
+    fn warn(&self, step: &Step, error: &dyn std::fmt::Display) {
+        tracing::warn!(
+            operation = self.attempt.operation(), id = %self.attempt.id().short(),
+            step = &*step.label, %error, "a step is not undone"
+        );
+    }
+}

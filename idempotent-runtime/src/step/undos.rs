@@ -1,0 +1,95 @@
+//! The undos that an attempt knows.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use tokio::sync::{Notify, OnceCell};
+
+use super::undo::AnyUndo;
+use crate::record::{Step, StepName};
+
+/// A step that has an undo, as it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Registered {
+    pub(crate) step: Arc<Step>,
+    pub(crate) undo: AnyUndo,
+}
+
+/// What an attempt knows of them.
+#[derive(Debug, Default)]
+pub(crate) struct Undos {
+    known: Mutex<HashMap<StepName, Registered>>,
+    /// The next number, once it is known which ones an earlier attempt gave.
+    next: OnceCell<Mutex<u32>>,
+    /// Whether the record stays for as long as they are open.
+    kept: OnceCell<()>,
+    /// Whose undos are looked for, where the call has failed for good.
+    sought: OnceLock<Vec<StepName>>,
+    /// Tells that one more was found.
+    found: Notify,
+}
+
+impl Undos {
+    /// Notes how a step stands that has an undo.
+    pub(super) fn register(&self, step: Arc<Step>, undo: AnyUndo) {
+        self.known().insert(step.name, Registered { step, undo });
+        self.found.notify_one();
+    }
+
+    /// Notes another version of one.
+    pub(super) fn moved(&self, step: &Step) {
+        if let Some(known) = self.known().get_mut(&step.name) {
+            known.step = Arc::new(step.clone());
+        }
+    }
+
+    /// The next number; `last` finds the largest one of earlier attempts.
+    pub(super) async fn number<E>(
+        &self,
+        last: impl Future<Output = Result<Option<u32>, E>>,
+    ) -> Result<u32, E> {
+        let first = async {
+            let last = last.await?;
+            Ok(Mutex::new(last.map_or(0, |last| last.saturating_add(1))))
+        };
+        let next = self.next.get_or_try_init(|| first).await?;
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        *next = next.saturating_add(1);
+        Ok(*next - 1)
+    }
+
+    /// Has the record kept, once.
+    pub(super) async fn keep<E>(&self, keep: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+        self.kept.get_or_try_init(|| keep).await.copied()
+    }
+
+    /// Those that are known, by the names of their steps.
+    pub(crate) fn all(&self) -> HashMap<StepName, Registered> {
+        self.known().clone()
+    }
+
+    /// Looks for the undos of these steps from now on.
+    pub(crate) fn look_for(&self, steps: impl Iterator<Item = StepName>) {
+        let _it_is_the_first = self.sought.set(steps.collect());
+    }
+
+    /// Whether all that is looked for is known.
+    pub(super) fn are_found(&self) -> bool {
+        let (known, sought) = (self.known(), self.sought.get());
+        sought.is_some_and(|sought| sought.iter().all(|step| known.contains_key(step)))
+    }
+
+    /// Resolves when it is.
+    pub(crate) async fn found(&self) {
+        while !self.are_found() {
+            self.found.notified().await;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<StepName, Registered>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,171 @@
+//! Holders that vanish in a saga.
+
+use idempotent_runtime::{CallOutcome, OnCrash, record::State, step};
+
+use super::{BookError, STEPS, Saga, not_undone, successor, verdict};
+use crate::{
+    charge::LEASE,
+    harness::{World, while_time_goes_on},
+};
+
+on_every_store![
+    a_holder_that_vanishes_before_the_end_goes_on_forward,
+    a_holder_that_vanishes_in_an_undo_never_goes_forward,
+    a_step_that_the_body_comes_to_no_more_is_parked,
+    a_call_that_may_not_run_twice_is_undone_by_the_next_one,
+    a_record_with_open_undos_does_not_expire,
+    nothing_else_goes_on_while_undos_are_looked_for,
+];
+
+async fn a_holder_that_vanishes_before_the_end_goes_on_forward(world: World) {
+    for step in STEPS {
+        let before = world.runs("the end");
+        Saga::of(&world, &world.owner().await)
+            .vanishes_at(step)
+            .await;
+        let saga = Saga::of(&world, &successor(&world).await);
+        assert_eq!(saga.call().await, Err(BookError::Refused));
+        assert_eq!(saga.order(), ["car-1", "hotel-1", "flight-1"], "{step}");
+        assert_eq!(world.runs("the end"), before + 1);
+        world
+            .advance(std::time::Duration::from_secs(48 * 3600))
+            .await;
+    }
+    assert_eq!(
+        Saga::of(&world, &world.owner().await).runs(),
+        ([3; 3], [3; 3])
+    );
+}
+
+async fn a_holder_that_vanishes_in_an_undo_never_goes_forward(world: World) {
+    for (round, step) in (1..).zip(STEPS) {
+        let dead = Saga::of(&world, &world.owner().await);
+        dead.vanishes_at(format!("undo {step}")).await;
+        assert_eq!(world.record().await.state, State::Undoing);
+        let owner = successor(&world).await;
+        let saga = Saga::of(&world, &owner);
+        let before = saga.runs().1;
+        assert_eq!(saga.call().await, Err(BookError::Refused), "{step}");
+        let (steps, after) = saga.runs();
+        assert_eq!(steps, [round; 3], "no step ran again");
+        assert_eq!(
+            world.runs("the end"),
+            round,
+            "the body did not come to its end"
+        );
+        let place = STEPS.iter().position(|name| *name == step).expect("a step");
+        for later in 0..3 {
+            let again = usize::from(later <= place);
+            assert_eq!(
+                after[later],
+                before[later] + again,
+                "{step}: {}",
+                STEPS[later]
+            );
+        }
+        assert_eq!(world.record().await.state, State::Done);
+        owner.assert_answers(&[CallOutcome::ExecutedAfterTakeover]);
+        world
+            .advance(std::time::Duration::from_secs(48 * 3600))
+            .await;
+    }
+}
+
+async fn a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
+    let dead = Saga::of(&world, &world.owner().await);
+    dead.vanishes_at("undo car").await;
+    let mut saga = Saga::of(&world, &successor(&world).await);
+    saga.steps = 2;
+    let ended = saga.call_in_time().await;
+    let expected = (
+        vec!["hotel".to_owned(), "flight".into()],
+        vec!["car".into()],
+    );
+    assert_eq!(not_undone(&ended), Some(expected));
+    saga.steps = 3;
+    let settle = saga.owner.idem.settle("trip", None::<&str>, "k");
+    settle.expect("a key").resume().await.expect("it is parked");
+    assert_eq!(saga.call().await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1; 3], [1, 1, 2]));
+}
+
+async fn a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: World) {
+    let saga = Saga::of(&world, &world.owner().await);
+    let call = |saga: &Saga| {
+        let call = saga.owner.call("trip").key("k").arguments(&1);
+        let (call, saga) = (call.on_crash(OnCrash::Uncertain), saga.clone());
+        let call = call.classify_errors(verdict);
+        async move { call.run(async |_| saga.body().await).await }
+    };
+    let gate = idempotent_runtime::testing::Gate::new();
+    let dead = tokio::spawn(call(&saga.clone().held_at("undo hotel", &gate)));
+    gate.arrived(1).await;
+    saga.owner.die_in(dead).await;
+    let saga = Saga::of(&world, &successor(&world).await);
+    assert_eq!(call(&saga).await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1; 3], [1, 2, 1]));
+}
+
+async fn a_record_with_open_undos_does_not_expire(world: World) {
+    Saga::of(&world, &world.owner().await)
+        .vanishes_at("hotel")
+        .await;
+    world
+        .advance(std::time::Duration::from_secs(400 * 24 * 3600))
+        .await;
+    let owner = world.owner().await;
+    assert_eq!(owner.idem.purge().await.expect("it purges"), 0);
+    let saga = Saga::of(&world, &owner);
+    assert_eq!(saga.call().await, Err(BookError::Refused));
+    assert_eq!(
+        saga.runs(),
+        ([1; 3], [1; 3]),
+        "it went on with what stood there"
+    );
+}
+
+async fn nothing_else_goes_on_while_undos_are_looked_for(world: World) {
+    let saga = Saga::of(&world, &world.owner().await);
+    let call = |saga: &Saga, forward: bool| {
+        let call = saga.owner.call("trip").key("k").classify_errors(verdict);
+        let (saga, world) = (saga.clone(), world.clone());
+        async move {
+            let body = async |_| {
+                saga.book("flight").await?;
+                if !forward {
+                    let nested = saga.owner.call("nested").key("k");
+                    let nested = nested.run(async |_| {
+                        world.happened("nested");
+                        Ok::<_, BookError>(())
+                    });
+                    nested.await?;
+                    let without_undo = async |_| {
+                        world.happened("mail");
+                        Ok::<_, BookError>(())
+                    };
+                    step("mail", without_undo).await?;
+                }
+                saga.at("flight").await;
+                saga.book("hotel").await?;
+                Err::<(), _>(BookError::Refused)
+            };
+            call.run(body).await
+        }
+    };
+    let gate = idempotent_runtime::testing::Gate::new();
+    let dead = tokio::spawn(call(&saga.clone().held_at("undo hotel", &gate), true));
+    gate.arrived(1).await;
+    saga.owner.die_in(dead).await;
+    world.advance(LEASE).await;
+    let impatient = world.owner_with(|builder| builder.step_grace("1s")).await;
+    let saga = Saga::of(&world, &impatient);
+    let (timer, ended) = (saga.owner.timer.clone(), call(&saga, false));
+    let ended = while_time_goes_on(&timer, ended).await;
+    let expected = (vec!["flight".to_owned()], vec!["hotel".to_owned()]);
+    assert_eq!(
+        not_undone(&ended),
+        Some(expected),
+        "the body waited at the nested call"
+    );
+    assert_eq!((world.runs("nested"), world.runs("mail")), (0, 0));
+}
