@@ -170,7 +170,8 @@ pub use crate::{
     error::{BoxError, Error, Unreadable},
     fingerprint::FingerprintKey,
     handle::{
-        AsHandle, Builder, Idempotency, NotSettled, PurgeTask, Settle, Status, StoredOutcome,
+        AsHandle, Builder, Idempotency, NotSettled, PurgeTask, Settle, SettleStep, Status,
+        StoredOutcome,
     },
     key::{KeyPart, KeyWriter, text},
     observe::{

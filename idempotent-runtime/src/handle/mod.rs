@@ -6,6 +6,7 @@ mod open;
 mod purge;
 mod scope;
 mod settle;
+mod settle_step;
 
 use std::{
     collections::{BTreeMap, btree_map},
@@ -23,6 +24,7 @@ pub use self::{
     purge::PurgeTask,
     scope::AsHandle,
     settle::{NotSettled, Settle},
+    settle_step::SettleStep,
 };
 pub(crate) use self::{
     builder::{Defaults, Parts},

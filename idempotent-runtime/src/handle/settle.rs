@@ -39,6 +39,9 @@ pub enum NotSettled {
     /// Only a parked record can be resumed, and one that the next call would park.
     #[error("it is not parked: settle it with an outcome, or let the next call take over")]
     NotParked,
+    /// The call has no step of this name.
+    #[error("the call has no step of this name")]
+    UnknownStep,
     /// Steps of it are not undone: `undo` or `resume` has the next call do so.
     #[error("steps of it are not undone: let the next call do so by `resume` or `undo`")]
     OpenUndos,
@@ -76,10 +79,10 @@ pub enum NotSettled {
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct Settle<'a> {
-    handle: &'a Idempotency,
-    operation: Arc<str>,
-    id: RecordId,
-    schema: u32,
+    pub(super) handle: &'a Idempotency,
+    pub(super) operation: Arc<str>,
+    pub(super) id: RecordId,
+    pub(super) schema: u32,
 }
 
 impl Idempotency {
@@ -274,14 +277,14 @@ impl Settle<'_> {
         }
     }
 
-    fn not(&self, reason: NotSettled) -> Error {
+    pub(super) fn not(&self, reason: NotSettled) -> Error {
         Error::NotSettled {
             operation: Arc::clone(&self.operation),
             reason,
         }
     }
 
-    async fn write(self, settlement: &Settlement) -> Result<(), Error> {
+    pub(super) async fn write(self, settlement: &Settlement) -> Result<(), Error> {
         let store = self.handle.store();
         let keep = self.handle.defaults().audit_retention;
         let mut snapshot = store.load(&self.id).await?;
@@ -320,7 +323,7 @@ impl Settle<'_> {
     }
 
     /// Which part of the identity nothing stands under.
-    async fn unknown(&self) -> Result<NotSettled, Error> {
+    pub(super) async fn unknown(&self) -> Result<NotSettled, Error> {
         const MOST: u32 = 1_000;
         let records = self.handle.store().scan(None, MOST).await?;
         let is_of_it = |record: &Record| record.subject.operation == self.operation;

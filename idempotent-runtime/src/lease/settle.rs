@@ -18,6 +18,8 @@ pub enum Settlement {
         /// How many takeovers a record may see before the next call parks it.
         max_takeovers: u32,
     },
+    /// A step was in doubt, and is settled: the next call goes on behind it.
+    GoOn,
     /// It failed for good, with this error: the next call undoes what its steps did.
     Undo(RawOutcome),
 }
@@ -75,6 +77,18 @@ pub fn settle(
                 outcome: Some(outcome.clone()),
                 ..settled(State::Done)
             })
+        }
+        (Settlement::GoOn, state)
+            if state == State::Uncertain || (is_abandoned && state == State::Running) =>
+        {
+            let draft = Draft {
+                attempt: record.attempt.saturating_sub(1),
+                attempt_id: AttemptId::GIVEN_BACK,
+                on_crash: OnCrash::Rerun,
+                lease: Moment::In(Duration::ZERO),
+                ..settled(State::Running)
+            };
+            Some(with_open_undos_of(record, draft))
         }
         (Settlement::Undo(error), state)
             if (is_abandoned && state == State::Running)

@@ -44,7 +44,7 @@ macro_rules! labels {
 labels! { (A) (A, B) (A, B, C) (A, B, C, D) }
 
 /// Hashes a name, where it can be one.
-pub(super) fn named(name: &impl StepLabel) -> Result<record::StepName, KeyError> {
+pub(crate) fn named(name: &impl StepLabel) -> Result<record::StepName, KeyError> {
     let key = Key::from_part(name)?;
     let hash = record::StepName::of(key.framed());
     match key.into_readable().len() {

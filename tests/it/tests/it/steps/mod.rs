@@ -6,6 +6,7 @@ mod losses;
 mod names;
 mod reruns;
 mod sagas;
+mod settled;
 mod transactions;
 mod values;
 

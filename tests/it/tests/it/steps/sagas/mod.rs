@@ -9,7 +9,9 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use idempotent_runtime::{BoxError, Error, StepContext, Undo, Verdict, step, testing::Gate};
+use idempotent_runtime::{
+    BoxError, Error, OnCrash, StepContext, Undo, Verdict, step, testing::Gate,
+};
 use serde::{Deserialize, Serialize};
 
 use super::successor;
@@ -43,6 +45,7 @@ struct Saga {
     failing: Option<(&'static str, Arc<AtomicU32>)>,
     /// The step whose body gives an error that is not recorded.
     unknown: Option<&'static str>,
+    on_crash: OnCrash,
     /// How many steps the body comes to.
     steps: usize,
     /// What each undo was told.
@@ -57,6 +60,7 @@ impl Saga {
             gate: None,
             failing: None,
             unknown: None,
+            on_crash: OnCrash::Rerun,
             steps: STEPS.len(),
             told: Arc::default(),
         }
@@ -75,7 +79,7 @@ impl Saga {
     async fn call(&self) -> Result<(), BookError> {
         let saga = self.clone();
         let call = self.owner.call("trip").key("k").arguments(&1);
-        let call = call.classify_errors(verdict);
+        let call = call.on_crash(self.on_crash).classify_errors(verdict);
         call.run(async |_| saga.body().await).await
     }
 

@@ -1,6 +1,6 @@
 //! Holders that vanish in a saga.
 
-use idempotent_runtime::{CallOutcome, OnCrash, record::State, step};
+use idempotent_runtime::{CallOutcome, Error, OnCrash, record::State, step};
 
 use super::{BookError, STEPS, Saga, not_undone, successor, verdict};
 use crate::{
@@ -13,6 +13,7 @@ on_every_store![
     a_holder_that_vanishes_in_an_undo_never_goes_forward,
     a_step_that_the_body_comes_to_no_more_is_parked,
     a_call_that_may_not_run_twice_is_undone_by_the_next_one,
+    an_uncertain_call_is_undone_on_an_operator_s_word,
     a_record_with_open_undos_does_not_expire,
     nothing_else_goes_on_while_undos_are_looked_for,
 ];
@@ -90,20 +91,34 @@ async fn a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
 }
 
 async fn a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: World) {
-    let saga = Saga::of(&world, &world.owner().await);
-    let call = |saga: &Saga| {
-        let call = saga.owner.call("trip").key("k").arguments(&1);
-        let (call, saga) = (call.on_crash(OnCrash::Uncertain), saga.clone());
-        let call = call.classify_errors(verdict);
-        async move { call.run(async |_| saga.body().await).await }
-    };
-    let gate = idempotent_runtime::testing::Gate::new();
-    let dead = tokio::spawn(call(&saga.clone().held_at("undo hotel", &gate)));
-    gate.arrived(1).await;
-    saga.owner.die_in(dead).await;
-    let saga = Saga::of(&world, &successor(&world).await);
-    assert_eq!(call(&saga).await, Err(BookError::Refused));
+    let mut saga = Saga::of(&world, &world.owner().await);
+    saga.on_crash = OnCrash::Uncertain;
+    saga.vanishes_at("undo hotel").await;
+    let mut saga = Saga::of(&world, &successor(&world).await);
+    saga.on_crash = OnCrash::Uncertain;
+    assert_eq!(saga.call().await, Err(BookError::Refused));
     assert_eq!(saga.runs(), ([1; 3], [1, 2, 1]));
+}
+
+async fn an_uncertain_call_is_undone_on_an_operator_s_word(world: World) {
+    let mut saga = Saga::of(&world, &world.owner().await);
+    saga.on_crash = OnCrash::Uncertain;
+    saga.vanishes_at("hotel").await;
+    let mut saga = Saga::of(&world, &successor(&world).await);
+    saga.on_crash = OnCrash::Uncertain;
+    let uncertain = saga.call().await;
+    assert!(
+        matches!(uncertain, Err(BookError::Ours(Error::Uncertain { .. }))),
+        "{uncertain:?}"
+    );
+    let settle = saga.owner.idem.settle("trip", None::<&str>, "k");
+    let settle = settle.expect("a key").undo(&BookError::Refused);
+    settle.await.expect("nobody holds it");
+    for _ in 0..2 {
+        assert_eq!(saga.call().await, Err(BookError::Refused));
+    }
+    assert_eq!(saga.runs(), ([1, 1, 0], [1, 1, 0]));
+    assert_eq!(world.runs("the end"), 0);
 }
 
 async fn a_record_with_open_undos_does_not_expire(world: World) {
