@@ -48,6 +48,29 @@ fn without_the_attribute_transfers_are_applied_again_and_the_ledger_says_so() {
 }
 
 #[test]
+fn a_trip_is_booked_once_or_undone_once_wherever_its_process_is_killed() {
+    let printed = run("trip", &[], &env::temp_dir());
+    for said in [
+        "three steps: booked\n  flight  1 booked, 0 cancelled\n  hotel   1 booked, 0 cancelled\n  car     1 booked, 0 cancelled\n",
+        "undoes: refused: no car is left\n  flight  1 booked, 1 cancelled\n  hotel   1 booked, 1 cancelled\n  car     0 booked, 0 cancelled\n",
+        "cancelled: not undone: hotel\n  flight  1 booked, 1 cancelled\n  hotel   1 booked, 0 cancelled\n",
+        "program: refused: no car is left\n  flight  1 booked, 1 cancelled\n  hotel   1 booked, 1 cancelled\n",
+        "killed 4 times with SIGKILL.\n",
+    ] {
+        assert!(printed.contains(said), "{said}\n{printed}");
+    }
+}
+
+#[test]
+fn without_steps_bookings_are_doubled_and_left_and_the_trip_says_so() {
+    let trip = command("trip").arg("--unprotected").output();
+    let trip = trip.expect("the program starts");
+    let printed = String::from_utf8_lossy(&trip.stdout);
+    assert_eq!(trip.status.code(), Some(1), "{printed}");
+    says(&printed, "flight  4 booked, 0 cancelled   WRONG");
+}
+
+#[test]
 fn each_event_is_applied_once_and_in_its_turn_over_gaps_copies_and_kills() {
     let printed = run("sequence", &[], &env::temp_dir());
     says(&printed, "was killed 10 times with SIGKILL");
