@@ -175,7 +175,7 @@ impl Subject {
     }
 
     /// Stands in where a draft that keeps the subject meets no record; such a swap is refused.
-    fn unknown() -> Self {
+    pub(crate) fn unknown() -> Self {
         let fingerprint =
             Fingerprinted::stored(Fingerprint::from_bytes([0; 32]), ArgumentDigests::default());
         Self {

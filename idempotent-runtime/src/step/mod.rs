@@ -8,6 +8,8 @@ pub(crate) mod name;
 mod permit;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod permit_in;
+#[cfg(feature = "testing")]
+mod replay;
 mod scope;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
@@ -16,6 +18,10 @@ mod undos;
 mod version;
 mod writer;
 
+#[cfg(feature = "testing")]
+pub(crate) use self::replay::Replay;
+#[cfg(feature = "testing")]
+pub use self::replay::StepDifference;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,

@@ -109,6 +109,10 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         keeps_name: false,
     };
     scope.begins();
+    #[cfg(feature = "testing")]
+    if let Some(replay) = scope.replay() {
+        return permit.replay(replay).await;
+    }
     if scope.is_looking() {
         return permit.look_for_undo().await;
     }
@@ -157,6 +161,27 @@ impl Permit {
             let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
             // Behind the last one nothing of the body runs any more.
             if has_ended && !self.scope().undos().are_found() {
+                self.keeps_name = true;
+                return Ok(Begun::Recorded(self, step));
+            }
+        }
+        pending().await
+    }
+
+    /// A step that is recorded answers, and any other one stays pending.
+    #[cfg(feature = "testing")]
+    async fn replay(mut self, replay: &super::Replay) -> Result<Begun, Error> {
+        match replay.find(&self.name) {
+            None => replay.is_new(self.label),
+            Some(step) if step.fingerprint != self.fingerprint => {
+                let theirs = step.fingerprint.digests();
+                replay.differs(super::StepDifference::Changed {
+                    step: self.label.to_owned(),
+                    differing: self.fingerprint.digests().differing(&theirs),
+                });
+            }
+            Some(step) => {
+                replay.met(self.name);
                 self.keeps_name = true;
                 return Ok(Begun::Recorded(self, step));
             }

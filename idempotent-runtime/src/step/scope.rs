@@ -38,6 +38,9 @@ pub(crate) struct StepScope {
     errors_can_end: bool,
     /// Whether the body is polled only to find the undos again.
     is_looking: AtomicBool,
+    /// The steps that answer instead of the store's.
+    #[cfg(feature = "testing")]
+    replay: Option<super::Replay>,
 }
 
 /// Why a name is known.
@@ -72,7 +75,21 @@ impl StepScope {
             undos: Undos::default(),
             errors_can_end,
             is_looking: AtomicBool::new(meaning == Meaning::Undo),
+            #[cfg(feature = "testing")]
+            replay: None,
         }
+    }
+
+    /// The same, where these steps answer and none is written.
+    #[cfg(feature = "testing")]
+    pub(crate) fn replaying(mut self, replay: super::Replay) -> Self {
+        self.replay = Some(replay);
+        self
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn replay(&self) -> Option<&super::Replay> {
+        self.replay.as_ref()
     }
 
     /// The handle and the lease, while the call is under way.

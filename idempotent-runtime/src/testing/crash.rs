@@ -21,7 +21,7 @@ use crate::{
 /// Lets the process that runs a call die at every point of it, one after the other, and another process call again.
 ///
 /// The points are those before and after each write and look of the store, among them the one that hurts most, between the effect
-/// and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
+/// of a call, a step or an undo and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
 /// of them is done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a second is waited. Of a body that
 /// runs in a task of its own (`on_cancel = detach`), only the store's points are met. A call that is dropped on its way, by a `select!` or a
 /// timeout, is released beside what goes on: the points of that release come now here, now there, or not at all.
@@ -211,6 +211,8 @@ fn said(operation: Operation) -> &'static str {
         Operation::Ending => "the ending is written",
         Operation::Load => "a record is looked at",
         Operation::Wait => "a wait",
+        Operation::LoadSteps => "steps are looked at",
+        Operation::WriteStep => "a step is written",
         _ => "a call of the store",
     }
 }
@@ -227,7 +229,7 @@ async fn leases_end(store: &dyn Store, clock: &ManualClock) {
     let records = records.expect("memory can be listed");
     let running = records
         .iter()
-        .filter(|(_, record)| record.state == State::Running);
+        .filter(|(_, record)| matches!(record.state, State::Running | State::Undoing));
     if let Some(end) = running.map(|(_, record)| record.lease_end).max() {
         clock.advance(end.since(clock.now()));
     }

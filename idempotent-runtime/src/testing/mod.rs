@@ -31,6 +31,7 @@ mod gate;
 mod idempotent;
 mod once;
 mod proxy;
+mod replay;
 
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "testing", feature = "tower"))))]
@@ -44,4 +45,6 @@ pub use self::{
     gate::Gate,
     once::assert_once,
     proxy::{Disconnect, Proxy},
+    replay::replay_steps,
 };
+pub use crate::step::StepDifference;

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use super::CrashPoint;
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
-    store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
+    record::{Draft, Record, Step, StepNames, Version},
+    store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
     testing::Operation,
 };
 
@@ -192,5 +192,27 @@ impl Store for Mortal {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let listing = self.store.scan(after, limit);
         self.through(Operation::Scan, listing).await
+    }
+    fn keeps_steps(&self) -> bool {
+        self.store.keeps_steps()
+    }
+
+    async fn load_steps(
+        &self,
+        call: &RecordId,
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let loading = self.store.load_steps(call, names);
+        self.through(Operation::LoadSteps, loading).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let writing = self.store.write_step(call, seen, next);
+        self.through(Operation::WriteStep, writing).await
     }
 }

@@ -2,6 +2,7 @@
 
 mod doubts;
 mod front_ends;
+mod kit;
 mod losses;
 mod names;
 mod reruns;
