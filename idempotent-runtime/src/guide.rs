@@ -16,6 +16,7 @@
 //! | the queue is Amazon SQS, or a function of AWS Lambda consumes | [`sqs_and_lambda`] |
 //! | events are numbered, and none may be missing or out of order | [`sequences`] |
 //! | a body has several effects, and must go on where it stopped | [`steps`] |
+//! | the same, and a failure must undo the effects before it | [`sagas`] |
 //! | a message must go out if, and only if, rows were committed | [`outbox`] |
 //! | the same, and Debezium reads the database already | [`change_data_capture`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
@@ -55,6 +56,9 @@ pub mod sequences {}
 
 #[doc = include_str!("guide/steps.md")]
 pub mod steps {}
+
+#[doc = include_str!("guide/sagas.md")]
+pub mod sagas {}
 
 #[doc = include_str!("guide/outbox.md")]
 pub mod outbox {}

@@ -101,7 +101,7 @@ use crate::{
 /// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
 ///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
-/// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with
+/// (`on_crash = uncertain`, `reconcile`), and a step that must not be forgotten (`undo`), is refused, unless the store was made with
 /// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).
 ///
 /// # Encryption
@@ -123,7 +123,7 @@ use crate::{
 /// # What stands there
 ///
 /// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so that people can read it and a write touches only
-/// what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5 parked; moments are microseconds since 1970; `outcome` is
+/// what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5 parked, 6 undoing; moments are microseconds since 1970; `outcome` is
 /// what the codec wrote. A running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
 ///
 /// Each [step](crate::guide::steps) of a body is a field `step:<hash of its name>`. Its bytes are

@@ -9,11 +9,11 @@ use crate::{
 };
 
 on_every_store![
-    a_step_that_happened_is_settled_with_its_value,
-    a_step_that_did_not_happen_runs_again,
-    a_step_that_failed_is_settled_with_its_error,
-    a_step_is_settled_before_a_call_finds_it_in_doubt,
-    what_cannot_be_settled_of_a_step_is_refused,
+    j26_a_step_that_happened_is_settled_with_its_value,
+    j26_a_step_that_did_not_happen_runs_again,
+    j26_a_step_that_failed_is_settled_with_its_error,
+    j26_a_step_is_settled_before_a_call_finds_it_in_doubt,
+    j26_what_cannot_be_settled_of_a_step_is_refused,
 ];
 
 /// A call of a step that runs at most once between two others.
@@ -56,7 +56,7 @@ fn settle(owner: &Owner) -> Settle<'_> {
     settle.expect("a key")
 }
 
-async fn a_step_that_happened_is_settled_with_its_value(world: World) {
+async fn j26_a_step_that_happened_is_settled_with_its_value(world: World) {
     let owner = dies_in_the_charge(&world).await;
     assert!(is_uncertain(&pays(&world, &owner, None).await));
     let settled = settle(&owner).step("charge").with_value(&"receipt-9");
@@ -67,7 +67,7 @@ async fn a_step_that_happened_is_settled_with_its_value(world: World) {
     assert_eq!((world.runs("count"), world.runs("charge")), (1, 1));
 }
 
-async fn a_step_that_did_not_happen_runs_again(world: World) {
+async fn j26_a_step_that_did_not_happen_runs_again(world: World) {
     let owner = dies_in_the_charge(&world).await;
     assert!(is_uncertain(&pays(&world, &owner, None).await));
     let settled = settle(&owner).step("charge").not_happened();
@@ -82,7 +82,7 @@ async fn a_step_that_did_not_happen_runs_again(world: World) {
     assert_eq!((world.runs("count"), world.runs("charge")), (1, 3));
 }
 
-async fn a_step_that_failed_is_settled_with_its_error(world: World) {
+async fn j26_a_step_that_failed_is_settled_with_its_error(world: World) {
     let owner = dies_in_the_charge(&world).await;
     let error = Error::InvalidPolicy("declined");
     let settled = settle(&owner).step("charge").with_error(&error).await;
@@ -98,7 +98,7 @@ async fn a_step_that_failed_is_settled_with_its_error(world: World) {
     assert_eq!(world.runs("charge"), 1);
 }
 
-async fn a_step_is_settled_before_a_call_finds_it_in_doubt(world: World) {
+async fn j26_a_step_is_settled_before_a_call_finds_it_in_doubt(world: World) {
     let owner = dies_in_the_charge(&world).await;
     assert_eq!(world.record().await.state, State::Running);
     let settled = settle(&owner).step("charge").with_value(&"receipt-9");
@@ -106,7 +106,7 @@ async fn a_step_is_settled_before_a_call_finds_it_in_doubt(world: World) {
     assert_eq!(pays(&world, &owner, None).await, Ok("receipt-9".to_owned()));
 }
 
-async fn what_cannot_be_settled_of_a_step_is_refused(world: World) {
+async fn j26_what_cannot_be_settled_of_a_step_is_refused(world: World) {
     let reason = |settled: Result<(), BoxError>| not_settled(settled).expect("it is refused");
     let owner = world.owner().await;
     let nothing = settle(&owner).step("charge").with_value(&1).await;

@@ -8,17 +8,17 @@ use super::{BookError, STEPS, Saga, verdict};
 use crate::harness::World;
 
 on_every_store![
-    a_call_that_fails_undoes_its_steps_from_the_last_one_on,
-    a_call_that_ends_well_undoes_nothing,
-    an_undo_is_told_the_value_and_its_keys,
-    a_step_that_nobody_knows_of_is_undone_without_a_value,
-    a_step_with_a_recorded_error_is_not_undone,
-    a_step_that_was_released_is_not_undone,
+    j18_a_call_that_fails_undoes_its_steps_from_the_last_one_on,
+    j18_a_call_that_ends_well_undoes_nothing,
+    j18_an_undo_is_told_the_value_and_its_keys,
+    j19_a_step_that_nobody_knows_of_is_undone_without_a_value,
+    j19_a_step_with_a_recorded_error_is_not_undone,
+    j19_a_step_that_was_released_is_not_undone,
     a_failed_saga_costs_one_write_and_one_an_undo,
-    an_undo_without_a_final_error_is_refused,
+    j20_an_undo_without_a_final_error_is_refused,
 ];
 
-async fn a_call_that_fails_undoes_its_steps_from_the_last_one_on(world: World) {
+async fn j18_a_call_that_fails_undoes_its_steps_from_the_last_one_on(world: World) {
     let owner = world.owner().await;
     let saga = Saga::of(&world, &owner);
     assert_eq!(saga.call().await, Err(BookError::Refused));
@@ -33,7 +33,7 @@ async fn a_call_that_fails_undoes_its_steps_from_the_last_one_on(world: World) {
     owner.assert_steps(&[Claimed, Undoing, Recorded]);
 }
 
-async fn a_call_that_ends_well_undoes_nothing(world: World) {
+async fn j18_a_call_that_ends_well_undoes_nothing(world: World) {
     let saga = Saga::of(&world, &world.owner().await);
     let call = saga.owner.call("trip").key("k").classify_errors(verdict);
     let ended = call.run(async |_| {
@@ -46,7 +46,7 @@ async fn a_call_that_ends_well_undoes_nothing(world: World) {
     assert!(!world.record().await.has_open_undos());
 }
 
-async fn an_undo_is_told_the_value_and_its_keys(world: World) {
+async fn j18_an_undo_is_told_the_value_and_its_keys(world: World) {
     let saga = Saga::of(&world, &world.owner().await).failing_to_undo("hotel", 1);
     assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
     let told = saga.told.lock().expect("nobody panicked").clone();
@@ -64,7 +64,7 @@ async fn an_undo_is_told_the_value_and_its_keys(world: World) {
     assert_eq!(told[2].value().map(String::as_str), Some("hotel-1"));
 }
 
-async fn a_step_that_nobody_knows_of_is_undone_without_a_value(world: World) {
+async fn j19_a_step_that_nobody_knows_of_is_undone_without_a_value(world: World) {
     let mut saga = Saga::of(&world, &world.owner().await);
     saga.unknown = Some("hotel");
     assert_eq!(saga.call().await, Err(BookError::Refused));
@@ -72,11 +72,11 @@ async fn a_step_that_nobody_knows_of_is_undone_without_a_value(world: World) {
     assert_eq!(saga.runs(), ([1, 1, 0], [1, 1, 0]));
 }
 
-async fn a_step_with_a_recorded_error_is_not_undone(world: World) {
+async fn j19_a_step_with_a_recorded_error_is_not_undone(world: World) {
     assert_eq!(undos_of_a_failed_step(&world, verdict).await, 0);
 }
 
-async fn a_step_that_was_released_is_not_undone(world: World) {
+async fn j19_a_step_that_was_released_is_not_undone(world: World) {
     let released = |_: &BookError| idempotent_runtime::Verdict::Release;
     assert_eq!(undos_of_a_failed_step(&world, released).await, 0);
 }
@@ -116,7 +116,7 @@ async fn a_failed_saga_costs_one_write_and_one_an_undo(world: World) {
     assert_eq!(owner.store.calls(Operation::Swap), 4);
 }
 
-async fn an_undo_without_a_final_error_is_refused(world: World) {
+async fn j20_an_undo_without_a_final_error_is_refused(world: World) {
     let owner = world.owner().await;
     let call = owner.call("trip").key("k").release_errors();
     let saga = Saga::of(&world, &owner);

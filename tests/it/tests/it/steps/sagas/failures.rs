@@ -6,19 +6,19 @@ use super::{BookError, Saga, not_undone};
 use crate::harness::{World, while_time_goes_on};
 
 on_every_store![
-    an_undo_that_fails_twice_is_tried_a_third_time,
-    what_is_not_undone_is_parked_and_resumed,
-    an_undo_that_panics_has_failed,
-    what_is_parked_has_no_error_until_it_is_undone,
+    j23_an_undo_that_fails_twice_is_tried_a_third_time,
+    j23_what_is_not_undone_is_parked_and_resumed,
+    j23_an_undo_that_panics_has_failed,
+    j24_what_is_parked_has_no_error_until_it_is_undone,
 ];
 
-async fn an_undo_that_fails_twice_is_tried_a_third_time(world: World) {
+async fn j23_an_undo_that_fails_twice_is_tried_a_third_time(world: World) {
     let saga = Saga::of(&world, &world.owner().await).failing_to_undo("hotel", 2);
     assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
     assert_eq!(saga.runs(), ([1; 3], [1, 3, 1]));
 }
 
-async fn what_is_not_undone_is_parked_and_resumed(world: World) {
+async fn j23_what_is_not_undone_is_parked_and_resumed(world: World) {
     let saga = Saga::of(&world, &world.owner().await).failing_to_undo("hotel", 3);
     let parked = (
         vec!["car".to_owned(), "flight".into()],
@@ -48,7 +48,7 @@ async fn what_is_not_undone_is_parked_and_resumed(world: World) {
     assert_eq!(world.record().await.state, State::Done);
 }
 
-async fn an_undo_that_panics_has_failed(world: World) {
+async fn j23_an_undo_that_panics_has_failed(world: World) {
     let owner = world.owner().await;
     let timer = owner.timer.clone();
     let call = async move {
@@ -68,7 +68,7 @@ async fn an_undo_that_panics_has_failed(world: World) {
     assert_eq!(not_undone(&ended), Some((vec![], vec!["car".to_owned()])));
 }
 
-async fn what_is_parked_has_no_error_until_it_is_undone(world: World) {
+async fn j24_what_is_parked_has_no_error_until_it_is_undone(world: World) {
     let saga = Saga::of(&world, &world.owner().await).failing_to_undo("car", 3);
     assert!(not_undone(&saga.call_in_time().await).is_some());
     let settle = || {

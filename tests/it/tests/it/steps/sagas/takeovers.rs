@@ -9,16 +9,16 @@ use crate::{
 };
 
 on_every_store![
-    a_holder_that_vanishes_before_the_end_goes_on_forward,
-    a_holder_that_vanishes_in_an_undo_never_goes_forward,
-    a_step_that_the_body_comes_to_no_more_is_parked,
-    a_call_that_may_not_run_twice_is_undone_by_the_next_one,
-    an_uncertain_call_is_undone_on_an_operator_s_word,
-    a_record_with_open_undos_does_not_expire,
-    nothing_else_goes_on_while_undos_are_looked_for,
+    j21_a_holder_that_vanishes_before_the_end_goes_on_forward,
+    j21_a_holder_that_vanishes_in_an_undo_never_goes_forward,
+    j22_a_step_that_the_body_comes_to_no_more_is_parked,
+    j21_a_call_that_may_not_run_twice_is_undone_by_the_next_one,
+    j24_an_uncertain_call_is_undone_on_an_operator_s_word,
+    j25_a_record_with_open_undos_does_not_expire,
+    j22_nothing_else_goes_on_while_undos_are_looked_for,
 ];
 
-async fn a_holder_that_vanishes_before_the_end_goes_on_forward(world: World) {
+async fn j21_a_holder_that_vanishes_before_the_end_goes_on_forward(world: World) {
     for step in STEPS {
         let before = world.runs("the end");
         Saga::of(&world, &world.owner().await)
@@ -38,7 +38,7 @@ async fn a_holder_that_vanishes_before_the_end_goes_on_forward(world: World) {
     );
 }
 
-async fn a_holder_that_vanishes_in_an_undo_never_goes_forward(world: World) {
+async fn j21_a_holder_that_vanishes_in_an_undo_never_goes_forward(world: World) {
     for (round, step) in (1..).zip(STEPS) {
         let dead = Saga::of(&world, &world.owner().await);
         dead.vanishes_at(format!("undo {step}")).await;
@@ -72,7 +72,7 @@ async fn a_holder_that_vanishes_in_an_undo_never_goes_forward(world: World) {
     }
 }
 
-async fn a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
+async fn j22_a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
     let dead = Saga::of(&world, &world.owner().await);
     dead.vanishes_at("undo car").await;
     let mut saga = Saga::of(&world, &successor(&world).await);
@@ -90,7 +90,7 @@ async fn a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
     assert_eq!(saga.runs(), ([1; 3], [1, 1, 2]));
 }
 
-async fn a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: World) {
+async fn j21_a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: World) {
     let mut saga = Saga::of(&world, &world.owner().await);
     saga.on_crash = OnCrash::Uncertain;
     saga.vanishes_at("undo hotel").await;
@@ -100,7 +100,7 @@ async fn a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: World) {
     assert_eq!(saga.runs(), ([1; 3], [1, 2, 1]));
 }
 
-async fn an_uncertain_call_is_undone_on_an_operator_s_word(world: World) {
+async fn j24_an_uncertain_call_is_undone_on_an_operator_s_word(world: World) {
     let mut saga = Saga::of(&world, &world.owner().await);
     saga.on_crash = OnCrash::Uncertain;
     saga.vanishes_at("hotel").await;
@@ -121,7 +121,7 @@ async fn an_uncertain_call_is_undone_on_an_operator_s_word(world: World) {
     assert_eq!(world.runs("the end"), 0);
 }
 
-async fn a_record_with_open_undos_does_not_expire(world: World) {
+async fn j25_a_record_with_open_undos_does_not_expire(world: World) {
     Saga::of(&world, &world.owner().await)
         .vanishes_at("hotel")
         .await;
@@ -139,7 +139,7 @@ async fn a_record_with_open_undos_does_not_expire(world: World) {
     );
 }
 
-async fn nothing_else_goes_on_while_undos_are_looked_for(world: World) {
+async fn j22_nothing_else_goes_on_while_undos_are_looked_for(world: World) {
     let saga = Saga::of(&world, &world.owner().await);
     let call = |saga: &Saga, forward: bool| {
         let call = saga.owner.call("trip").key("k").classify_errors(verdict);
