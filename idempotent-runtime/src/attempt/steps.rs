@@ -41,6 +41,13 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_looking)
     }
 
+    /// Says that the body has failed for good: its steps are undone, whatever is recorded of it.
+    pub(crate) fn fail(&self) {
+        if let Some(scope) = self.steps() {
+            scope.fail();
+        }
+    }
+
     /// Whether it is of a number of a stream.
     pub(crate) fn is_of_number(&self) -> bool {
         self.0.child_of != self.0.id
@@ -75,7 +82,9 @@ impl Attempt {
         scope.close();
         match ending {
             _ if scope.is_in_doubt() => Ending::Uncertain,
-            Ending::Done(outcome) if outcome.is_error() && lease.keeps_undos() => {
+            Ending::Done(outcome)
+                if lease.keeps_undos() && (outcome.is_error() || scope.has_failed()) =>
+            {
                 Ending::Undo(outcome)
             }
             Ending::Release | Ending::Unpolled if scope.has_steps() => Ending::GiveBack,

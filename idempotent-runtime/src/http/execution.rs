@@ -122,6 +122,7 @@ impl<S> Execution<S> {
             Some(Err(error)) => (Err(error), Verdict::from(guard.rules.server_errors)),
             None => (Ok(()), terms.panicked(None)),
         };
+        attempt.fail();
         let told = || terms.fail(|response| own.map(|()| response), verdict);
         match catch_unwind(AssertUnwindSafe(told)) {
             Ok(told) => tell(told, verdict, client),
@@ -177,6 +178,9 @@ impl Terms {
         R::Error: Into<BoxError>,
     {
         let (mut head, body) = response.into_parts();
+        if head.status.is_client_error() || head.status.is_server_error() {
+            attempt.fail();
+        }
         let verdict = self.judge(&mut head, &body);
         let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
         if let Some(stage) = verdict.and_then(Verdict::stage) {

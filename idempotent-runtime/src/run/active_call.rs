@@ -264,7 +264,7 @@ impl ActiveCall {
         let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
         if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
             held.begin_to_undo(error, version, sent_at);
-            if let Err(instead) = Box::pin(self.undo(attempt)).await {
+            if let Err(instead) = Box::pin(self.undo(attempt, None)).await {
                 return Some(instead);
             }
         }

@@ -54,10 +54,11 @@ impl ActiveCall {
         attempt: &Attempt,
         body: Pin<&mut Option<B>>,
     ) -> Instead {
-        if let Err(stopped) = self.find_undos(attempt, body).await {
-            return self.stopped(stopped);
-        }
-        match self.undo(attempt).await {
+        let steps = match self.find_undos(attempt, body).await {
+            Ok(steps) => steps,
+            Err(stopped) => return self.stopped(stopped),
+        };
+        match self.undo(attempt, Some(steps)).await {
             Ok(()) => self.recorded_error(attempt).await,
             Err(instead) => instead,
         }
@@ -68,7 +69,7 @@ impl ActiveCall {
         &mut self,
         attempt: &Attempt,
         body: Pin<&mut Option<B>>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<Vec<Arc<Step>>, Stopped> {
         let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
             return Err(Stopped::Lost);
         };
@@ -84,18 +85,32 @@ impl ActiveCall {
             Poll::Pending => finding.as_mut().poll(cx),
         });
         race(looking, limit).await;
-        Ok(())
+        Ok(steps)
     }
 
     /// Undoes what is open, from the latest step on, and records the error of the call. Gives what
     /// answers the call instead of its own error.
-    pub(super) async fn undo(&mut self, attempt: &Attempt) -> Result<(), Instead> {
+    ///
+    /// `steps` are those of the life, where they were looked at.
+    pub(super) async fn undo(
+        &mut self,
+        attempt: &Attempt,
+        steps: Option<Vec<Arc<Step>>>,
+    ) -> Result<(), Instead> {
         let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
             return Err(self.stopped(Stopped::Lost));
         };
         scope.close();
         scope.has_looked();
-        let undone = match undoing.run(scope).await {
+        let steps = match steps {
+            Some(steps) => Ok(steps),
+            None => undoing.steps(scope).await,
+        };
+        let undone = match steps {
+            Ok(steps) => undoing.run(scope, &steps).await,
+            Err(stopped) => Err(stopped),
+        };
+        let undone = match undone {
             Ok(undone) => undone,
             Err(stopped) => return Err(self.stopped(stopped)),
         };
@@ -187,10 +202,10 @@ impl Undoing {
         Ok(steps)
     }
 
-    async fn run(&self, scope: &StepScope) -> Result<Undone, Stopped> {
-        let (steps, known) = (self.steps(scope).await?, scope.undos().all());
+    async fn run(&self, scope: &StepScope, steps: &[Arc<Step>]) -> Result<Undone, Stopped> {
+        let known = scope.undos().all();
         let mut came_of_it = Undone::default();
-        for step in &steps {
+        for step in steps {
             let label = step.label.to_string();
             if step.state == StepState::Undone {
                 came_of_it.undone.push(label);

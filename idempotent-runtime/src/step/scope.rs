@@ -36,6 +36,8 @@ pub(crate) struct StepScope {
     undos: Undos,
     /// Whether an `Err` of the call can be final.
     errors_can_end: bool,
+    /// Whether what the body returned is a failure for good.
+    has_failed: AtomicBool,
     /// Whether the body is polled only to find the undos again.
     is_looking: AtomicBool,
     /// The steps that answer instead of the store's.
@@ -74,6 +76,7 @@ impl StepScope {
             ended: Notify::new(),
             undos: Undos::default(),
             errors_can_end,
+            has_failed: AtomicBool::new(false),
             is_looking: AtomicBool::new(meaning == Meaning::Undo),
             #[cfg(feature = "testing")]
             replay: None,
@@ -108,6 +111,15 @@ impl StepScope {
 
     pub(super) fn errors_can_end(&self) -> bool {
         self.errors_can_end
+    }
+
+    /// The body has failed for good, whatever is recorded of it.
+    pub(crate) fn fail(&self) {
+        self.has_failed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::SeqCst)
     }
 
     /// Whether the body is polled only to find the undos again.

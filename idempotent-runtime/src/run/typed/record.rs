@@ -54,7 +54,7 @@ where
     if let Err(error) = own {
         call.know(Ending::Uncertain);
         match typed.on_error.verdict(error, request.on_error) {
-            Verdict::Replay => {}
+            Verdict::Replay => attempt.fail(),
             Verdict::Release => return Ending::Release,
             Verdict::Uncertain => return Ending::Uncertain,
         }
