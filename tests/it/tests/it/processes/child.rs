@@ -23,6 +23,7 @@ use super::{
     job::{Job, Stops},
     numbers::Numbers,
     outbox::Staff,
+    sagas::Saga,
     transfers::Transfer,
 };
 use crate::harness::runtime_here;
@@ -43,6 +44,8 @@ pub(super) enum Role {
     Stream(Job),
     /// Makes a call in a transaction, stops in it and says so.
     Transfer(Transfer),
+    /// Makes a call with steps, stops in it and says so; told to go on, it says what came of it.
+    Saga(Saga),
     /// Delivers the numbers of a stream, until it is killed or through.
     Numbers(Numbers),
     /// Delivers messages, and says how much memory that took.
@@ -89,6 +92,7 @@ async fn play(role: Role) {
         Role::Visit(job) => visit(job).await,
         Role::Stream(job) => stream(job).await,
         Role::Transfer(transfer) => transfer.stop().await,
+        Role::Saga(saga) => saga.stop(&mut parent).await,
         Role::Numbers(numbers) => numbers.deliver().await,
         #[cfg(target_os = "linux")]
         Role::Backlog(backlog) => backlog.deliver().await,

@@ -22,3 +22,4 @@ mod log;
 mod numbers;
 mod outbox;
 mod process;
+mod sagas;
