@@ -39,6 +39,7 @@ mod seals;
 mod settle;
 mod shutdown;
 mod statuses;
+mod steps;
 mod syntax;
 mod told;
 mod tower_http;
