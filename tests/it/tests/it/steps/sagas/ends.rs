@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
-use idempotent_runtime::{Error, RecordChange, record::State, step, testing::Operation};
+use idempotent_runtime::{
+    Error, RecordChange, consumer::Disposition, record::State, step, testing::Operation,
+};
+
+use serde::{Deserialize, Serialize};
 
 use super::{BookError, STEPS, Saga, verdict};
 use crate::harness::World;
@@ -16,6 +20,8 @@ on_every_store![
     j19_a_step_that_was_released_is_not_undone,
     a_failed_saga_costs_one_write_and_one_an_undo,
     j20_an_undo_without_a_final_error_is_refused,
+    j18_an_error_that_cannot_be_kept_undoes_all_the_same,
+    j18_a_handler_of_messages_undoes_its_steps,
 ];
 
 async fn j18_a_call_that_fails_undoes_its_steps_from_the_last_one_on(world: World) {
@@ -127,4 +133,47 @@ async fn j20_an_undo_without_a_final_error_is_refused(world: World) {
     );
     assert!(is_refused, "{refused:?}");
     assert_eq!(saga.runs(), ([0; 3], [0; 3]));
+}
+
+async fn j18_an_error_that_cannot_be_kept_undoes_all_the_same(world: World) {
+    let owner = world.owner_with(|builder| builder.max_outcome(20)).await;
+    let saga = Saga::of(&world, &owner);
+    let call = || owner.call("trip").key("k");
+    let answer = call().run(async |_| {
+        saga.book("flight")
+            .await
+            .map_err(|error| Long(error.to_string()))?;
+        Err::<(), _>(Long("x".repeat(100)))
+    });
+    assert_eq!(answer.await.map_err(|Long(error)| error.len()), Err(100));
+    assert_eq!(saga.runs(), ([1, 0, 0], [1, 0, 0]));
+    let again = call().run(async |_| Ok::<(), Long>(())).await;
+    assert!(again.is_err(), "it happened, and its error is not known");
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Long(String);
+
+impl From<Error> for Long {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+async fn j18_a_handler_of_messages_undoes_its_steps(world: World) {
+    let owner = world.owner().await;
+    let saga = Saga::of(&world, &owner);
+    let consumer = owner
+        .idem
+        .consumer("billing")
+        .ttl("7d")
+        .broker_retention("3d");
+    let consumer = consumer.build().expect("a consumer");
+    for _ in 0..2 {
+        let message = consumer.message("m").without_payload().record_errors();
+        let handled = message.run(async |_| saga.body().await).await;
+        let is_dead = matches!(handled, Disposition::DeadLetter { .. });
+        assert!(is_dead, "{handled:?}");
+    }
+    assert_eq!(saga.runs(), ([1; 3], [1; 3]));
 }
