@@ -87,7 +87,9 @@ impl Attempt {
             {
                 Ending::Undo(outcome)
             }
-            Ending::Release | Ending::Unpolled if scope.has_steps() => Ending::GiveBack,
+            Ending::Release | Ending::Unpolled if scope.has_steps() || lease.keeps_undos() => {
+                Ending::GiveBack
+            }
             ending => ending,
         }
     }

@@ -264,6 +264,11 @@ impl ActiveCall {
         let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
         if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
             held.begin_to_undo(error, version, sent_at);
+            if attempt.stage() == Stage::Answered {
+                // Its body did not come to the undos: the next call does.
+                self.held = None;
+                return Some(Instead::Refused(self.lease_lost()));
+            }
             if let Err(instead) = Box::pin(self.undo(attempt, None)).await {
                 return Some(instead);
             }

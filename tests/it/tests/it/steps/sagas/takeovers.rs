@@ -1,6 +1,8 @@
 //! Holders that vanish in a saga.
 
-use idempotent_runtime::{CallOutcome, Error, OnCrash, record::State, step};
+use idempotent_runtime::{
+    Attempt, CallOutcome, Error, OnCrash, Reconciled, record::State, step, testing::Gate,
+};
 
 use super::{BookError, STEPS, Saga, not_undone, successor, verdict};
 use crate::{
@@ -13,6 +15,7 @@ on_every_store![
     j21_a_holder_that_vanishes_in_an_undo_never_goes_forward,
     j22_a_step_that_the_body_comes_to_no_more_is_parked,
     j21_a_call_that_may_not_run_twice_is_undone_by_the_next_one,
+    j21_a_reconciliation_that_found_a_failure_leaves_the_undos_to_the_next_call,
     j24_an_uncertain_call_is_undone_on_an_operator_s_word,
     j25_a_record_with_open_undos_does_not_expire,
     j22_nothing_else_goes_on_while_undos_are_looked_for,
@@ -100,6 +103,29 @@ async fn j21_a_call_that_may_not_run_twice_is_undone_by_the_next_one(world: Worl
     assert_eq!(saga.runs(), ([1; 3], [1, 2, 1]));
 }
 
+async fn j21_a_reconciliation_that_found_a_failure_leaves_the_undos_to_the_next_call(world: World) {
+    let call = |saga: &Saga| {
+        let call = saga.owner.call("trip").key("k").arguments(&1);
+        let (call, saga) = (call.classify_errors(verdict), saga.clone());
+        let failed = async |_: Attempt| Reconciled::<(), _>::Failed(BookError::Refused);
+        async move { call.reconcile(failed, async |_| saga.body().await).await }
+    };
+    let (saga, gate) = (Saga::of(&world, &world.owner().await), Gate::new());
+    let dead = tokio::spawn(call(&saga.clone().held_at("hotel", &gate)));
+    gate.arrived(1).await;
+    saga.owner.die_in(dead).await;
+    let saga = Saga::of(&world, &successor(&world).await);
+    let answer = call(&saga).await;
+    assert!(
+        matches!(answer, Err(BookError::Ours(Error::LeaseLost { .. }))),
+        "{answer:?}"
+    );
+    for _ in 0..2 {
+        assert_eq!(call(&saga).await, Err(BookError::Refused));
+    }
+    assert_eq!(saga.runs(), ([1, 1, 0], [1, 1, 0]));
+}
+
 async fn j24_an_uncertain_call_is_undone_on_an_operator_s_word(world: World) {
     let mut saga = Saga::of(&world, &world.owner().await);
     saga.on_crash = OnCrash::Uncertain;
@@ -167,7 +193,7 @@ async fn j22_nothing_else_goes_on_while_undos_are_looked_for(world: World) {
             call.run(body).await
         }
     };
-    let gate = idempotent_runtime::testing::Gate::new();
+    let gate = Gate::new();
     let dead = tokio::spawn(call(&saga.clone().held_at("undo hotel", &gate), true));
     gate.arrived(1).await;
     saga.owner.die_in(dead).await;
