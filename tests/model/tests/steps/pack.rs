@@ -221,6 +221,7 @@ impl StepCell {
             fingerprint: arguments().clone(),
             outcome: (self.state == StepState::Done)
                 .then(|| RawOutcome::value(vec![self.version()])),
+            undo: None,
         })
     }
 }
