@@ -5,6 +5,8 @@
     reason = "how much was looked at is for people to read"
 )]
 
+pub mod call;
+
 use std::{
     fmt::{Debug, Write},
     hash::Hash,
@@ -70,6 +72,26 @@ where
     let elapsed = began.elapsed();
     println!("{fault:?} breaks `{breaks}` ({states} states, {elapsed:?}):");
     println!("    {:?}", path.into_actions());
+}
+
+/// Checks that `fault`, which `faulty` makes, is what breaks a promise: `sound` does not make it,
+/// and keeps the promise.
+///
+/// # Panics
+///
+/// Where the fault goes unnoticed, or the promise is broken without it.
+pub fn caught_alone<M>(fault: impl Debug, (faulty, sound): (M, M), breaks: &'static str)
+where
+    M: Model<State: Plain + Hash, Action: Plain> + Send + Sync + 'static,
+{
+    caught(&fault, faulty, breaks);
+    let found = HasDiscoveries::AnyOf([breaks].into());
+    let sound = sound.checker().finish_when(found).spawn_bfs().join();
+    assert!(sound.is_done());
+    assert!(
+        sound.discovery(breaks).is_none(),
+        "{fault:?} is not what breaks `{breaks}`"
+    );
 }
 
 /// The worlds and the actions, one after the other.

@@ -6,11 +6,12 @@ use idempotent_runtime::{
     policy::OnCrash,
     record::{State, StepState},
 };
+use model::call::{FRESH, arguments};
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{FRESH, arguments, snapshot},
+    pack::snapshot,
     store::{self, Answer},
     world::{
         At, Draft, Held, Kind, Request, Row, Rows, Seen, Stage, StepWrite, Worker, World, Write,

@@ -7,11 +7,12 @@ use idempotent_runtime::{
     lease::{self, Decision, Meaning, Settlement},
     record::{self, State},
 };
+use model::call::{FRESH, NOW, TAKEOVERS};
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{FRESH, NOW, TAKEOVERS, claim, error, snapshot},
+    pack::{claim, error, snapshot},
     store,
     world::{
         At, Claiming, Draft, Held, Kind, Name, Outcome, Request, Rows, STEPS, Stage, Worker, World,

@@ -314,7 +314,7 @@ fn sights() -> Vec<Property<Protocol>> {
         };
     }
     sometimes! {
-        UndoneByItself UndoneByAnother UndoneByTwo NotUndone UndoneAfterAll ValueAfterTakeover
+        UndoneByItself UndoneByAnother UndoneByTwo NotUndone UndoneAfterAll Spent ValueAfterTakeover
         OpenAndAbandoned LateRegistration LargerNumberFirst
     }
 }

@@ -1,12 +1,13 @@
 //! The end of a call, and what follows from it.
 
 use idempotent_runtime::lease::{Meaning, Refusal};
+use model::call::FRESH;
 
 use crate::{
     body::to_be_undone,
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{FRESH, snapshot},
+    pack::snapshot,
     store,
     world::{At, Draft, End, Held, Kind, Request, STEPS, Seen, Stage, Worker, World, Write},
 };

@@ -66,11 +66,12 @@ fn two_workers_undo_while_a_registration_is_under_way() {
 #[test]
 fn two_workers_whose_undos_fail_are_resumed() {
     let protocol = Protocol {
+        claims: 4,
         words: 1,
         undo_fails: true,
         ..SAGA
     };
-    let sights = &[NotUndone, UndoneAfterAll];
+    let sights = &[NotUndone, UndoneAfterAll, Spent];
     holds("undo, failing", protocol, sights);
 }
 

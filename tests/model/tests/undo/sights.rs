@@ -18,6 +18,7 @@ pub(crate) enum Sight {
     UndoneByTwo,
     NotUndone,
     UndoneAfterAll,
+    Spent,
     ValueAfterTakeover,
     OpenAndAbandoned,
     LateRegistration,
@@ -32,6 +33,7 @@ impl Sight {
             Sight::UndoneByTwo => "the steps of one call are undone by two attempts",
             Sight::NotUndone => "a call is parked with an effect that is not undone",
             Sight::UndoneAfterAll => "a call that was parked is undone after all",
+            Sight::Spent => "a call is parked because too many holders vanished that undid it",
             Sight::ValueAfterTakeover => "a call has a value after a takeover",
             Sight::OpenAndAbandoned => "a record outlives its retention, because undos are open",
             Sight::LateRegistration => "a registration is under way while the call is undone",
@@ -63,6 +65,11 @@ impl Sight {
             }
             Sight::NotUndone => cell.state == State::Parked && effects.contains(&Effect::Stands),
             Sight::UndoneAfterAll => failed && both_undone && world.watch.was_parked,
+            Sight::Spent => {
+                cell.state == State::Parked
+                    && cell.outcome == Outcome::Error
+                    && !world.watch.was_parked
+            }
             Sight::ValueAfterTakeover => {
                 cell.state == State::Done && cell.outcome == Outcome::Value && cell.number > 1
             }

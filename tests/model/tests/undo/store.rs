@@ -2,11 +2,9 @@
 //! every store has to keep them.
 
 use idempotent_runtime::{lease::takes_steps, record::Record};
+use model::call::{NOW, attempt};
 
-use crate::{
-    pack::{NOW, attempt},
-    world::{Cell, Row, STEPS, Seen, StepWrite, World, Write},
-};
+use crate::world::{Cell, Row, STEPS, Seen, StepWrite, World, Write};
 
 /// The answer to a step that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@ pub(crate) struct Watch {
     pub(crate) was_parked: bool,
     /// The outcome that was recorded first in this life.
     pub(crate) outcome: Outcome,
+    /// A step counts once its body has begun. A registration whose answer the holder never got
+    /// counts for nothing, because no body runs behind it.
     pub(crate) effects: [Effect; STEPS],
     pub(crate) broken: Broken,
 }
