@@ -117,7 +117,7 @@ impl Protocol {
             Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
                 Phase::Holding(Held::won(request, meaning))
             }
-            Meaning::GoOn => unreachable!("no call here has steps"),
+            Meaning::GoOn | Meaning::Undo => unreachable!("no call here has steps"),
         };
     }
 

@@ -1,16 +1,13 @@
 //! Every world that can be reached, in every mode: no promise is broken in any of them.
 
-use std::{fmt::Write, time::Instant};
-
 use idempotent_runtime::policy::OnCrash;
-use stateright::{Checker, Model, Path};
 
 use crate::{
     canonical::Merging,
-    driver::{Action, Protocol},
+    driver::Protocol,
     faults::Fault,
     sights::Sight::{self, *},
-    world::{Caller, World},
+    world::Caller,
 };
 
 const RERUN: Caller = calling_with(OnCrash::Rerun);
@@ -87,39 +84,8 @@ fn holds(name: &str, callers: &[Caller], bounds: Bounds, sights: &[Sight]) {
         fault: Fault::None,
         merging: Merging::Everything,
     };
-    let began = Instant::now();
-    let checker = protocol.checker().spawn_bfs().join();
-    assert!(checker.is_done());
-    println!(
-        "{name}: {} states, {:?}",
-        checker.unique_state_count(),
-        began.elapsed()
-    );
-    for (promise, path) in checker.discoveries() {
-        let broken = checker
-            .model()
-            .property(promise)
-            .expectation
-            .discovery_is_failure();
-        assert!(!broken, "{promise}\n{}", trace(path));
-    }
-    for sight in sights {
-        assert!(
-            checker.discovery(sight.name()).is_some(),
-            "{name}: it was never seen that {}",
-            sight.name()
-        );
-    }
-}
-
-/// What stood in the cell, and what happened then.
-fn trace(path: Path<World, Action>) -> String {
-    path.into_vec()
-        .into_iter()
-        .fold(String::new(), |mut trace, (world, action)| {
-            let _ = writeln!(trace, "    {:?}\n{action:?}", world.cell);
-            trace
-        })
+    let sights: Vec<_> = sights.iter().map(|sight| sight.name()).collect();
+    model::holds(name, protocol, &sights);
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! Deliberate faults, each of which the model must catch: they show that every promise can be broken.
 
-use std::time::Instant;
-
 use idempotent_runtime::policy::OnCrash::{self, Reconcile, Rerun, Uncertain};
-use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
     canonical::Merging,
@@ -73,29 +70,11 @@ fn caught(fault: Fault, modes: [OnCrash; 2], breaks: Promise) {
             merging,
         }
     };
-    let began = Instant::now();
-    let found = || HasDiscoveries::AnyOf([breaks.name()].into());
-    let faulty = protocol(fault, Merging::NamesOnly).checker();
-    let faulty = faulty.finish_when(found()).spawn_bfs().join();
-    let states = faulty.unique_state_count();
-    let Some(path) = faulty.discovery(breaks.name()) else {
-        panic!("{fault:?} went unnoticed in {states} states")
-    };
-    println!(
-        "{fault:?} breaks `{}` ({states} states, {:?}):",
-        breaks.name(),
-        began.elapsed()
+    let models = (
+        protocol(fault, Merging::NamesOnly),
+        protocol(Fault::None, Merging::Everything),
     );
-    println!("    {:?}", path.into_actions());
-
-    let sound = protocol(Fault::None, Merging::Everything).checker();
-    let sound = sound.finish_when(found()).spawn_bfs().join();
-    assert!(sound.is_done());
-    assert!(
-        sound.discovery(breaks.name()).is_none(),
-        "{fault:?} is not what breaks `{}`",
-        breaks.name()
-    );
+    model::caught_alone(fault, models, breaks.name());
 }
 
 macro_rules! each_is_caught {

@@ -145,7 +145,7 @@ impl Protocol {
         if delivery == Delivery::AnswerLost {
             return;
         }
-        let beat = (!applied).then(|| held.refused_heartbeat(world.cell));
+        let beat = (!applied).then(|| held.refused_heartbeat(caller, world.cell));
         let held = world.workers[worker].held();
         match beat {
             None if matches!(phase, Phase::Ending(..)) => held.version = FRESH,

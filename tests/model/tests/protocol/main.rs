@@ -28,11 +28,6 @@
 //! Clocks that step back, stores that lose what they acknowledged, and bodies that call each other.
 //! A write whose answer comes late is one whose answer is lost, and that is then sent again.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "how much was looked at is for people to read"
-)]
-
 mod caller;
 mod canonical;
 mod driver;

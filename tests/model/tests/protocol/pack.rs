@@ -226,8 +226,8 @@ impl Held {
         Holding::new(&claim, u32::from(self.attempt), self.on_crash, self.meaning)
     }
 
-    pub(crate) fn refused_heartbeat(self, cell: Option<Cell>) -> lease::Beat {
-        lease::refused_heartbeat(attempt(self.attempt_id), &snapshot(cell))
+    pub(crate) fn refused_heartbeat(self, caller: Caller, cell: Option<Cell>) -> lease::Beat {
+        self.holding(caller).refused_heartbeat(&snapshot(cell))
     }
 }
 

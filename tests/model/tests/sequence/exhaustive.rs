@@ -1,17 +1,13 @@
 //! Every world that can be reached, under each rule for gaps and after each choice for a crash: no
 //! promise is broken in any of them.
 
-use std::{fmt::Write, time::Instant};
-
 use idempotent_runtime::{lease::sequence::Gaps, policy::OnCrash};
-use stateright::{Checker, Model, Path};
 
 use crate::{
-    driver::{Action, Protocol},
+    driver::Protocol,
     faults::Fault,
     pack::Choice,
     sights::Sight::{self, *},
-    world::World,
 };
 
 const REFUSE: Gaps = Gaps::Refuse(1);
@@ -36,43 +32,10 @@ fn protocol(workers: usize, (gaps, on_crash): (Gaps, OnCrash), stragglers: u8) -
 /// Checks everything that so many workers can do, and that all of `sights` can be seen in it.
 fn holds(name: &str, workers: usize, choice: (Gaps, OnCrash), stragglers: u8, sights: &[&[Sight]]) {
     let protocol = protocol(workers, choice, stragglers);
-    let began = Instant::now();
-    let checker = protocol.checker().spawn_bfs().join();
-    assert!(checker.is_done());
-    println!(
-        "{name}: {} states, {:?}",
-        checker.unique_state_count(),
-        began.elapsed()
-    );
-    for (promise, path) in checker.discoveries() {
-        let broken = checker
-            .model()
-            .property(promise)
-            .expectation
-            .discovery_is_failure();
-        assert!(!broken, "{promise}\n{}", trace(path));
-    }
-    for sight in EVERYWHERE.iter().chain(sights.concat().iter()) {
-        assert!(
-            checker.discovery(sight.name()).is_some(),
-            "{name}: it was never seen that {}",
-            sight.name()
-        );
-    }
-}
-
-/// The records and the actions, one after the other.
-fn trace(path: Path<World, Action>) -> String {
-    path.into_vec()
-        .into_iter()
-        .fold(String::new(), |mut trace, (world, action)| {
-            let _ = writeln!(
-                trace,
-                "    {:?}\n    {:?}\n{action:?}",
-                world.cell, world.workers
-            );
-            trace
-        })
+    let sights = sights.concat();
+    let sights = EVERYWHERE.iter().chain(&sights);
+    let sights: Vec<_> = sights.map(|sight| sight.name()).collect();
+    model::holds(name, protocol, &sights);
 }
 
 #[test]
@@ -186,16 +149,6 @@ fn two_workers_of_whom_nothing_is_forgotten() {
             forgets: false,
             ..protocol(2, (gaps, on_crash), 0)
         };
-        let checker = protocol.checker().spawn_bfs().join();
-        assert!(checker.is_done());
-        println!(
-            "{gaps:?}, {on_crash:?}: {} states",
-            checker.unique_state_count()
-        );
-        for (promise, path) in checker.discoveries() {
-            let property = checker.model().property(promise);
-            let broken = property.expectation.discovery_is_failure();
-            assert!(!broken, "{promise}\n{}", trace(path));
-        }
+        model::holds(&format!("{gaps:?}, {on_crash:?}"), protocol, &[]);
     }
 }

@@ -1,13 +1,10 @@
 //! Deliberate faults, each of which the model must catch: they show that every promise can be
 //! broken.
 
-use std::time::Instant;
-
 use idempotent_runtime::{
     lease::sequence::Gaps,
     policy::OnCrash::{self, Rerun, Uncertain},
 };
-use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
     driver::Protocol,
@@ -61,28 +58,10 @@ fn caught(fault: Fault, on_crash: OnCrash, breaks: Promise) {
         fault,
         forgets: fault == Fault::None,
     };
-    let began = Instant::now();
-    let found = || HasDiscoveries::AnyOf([breaks.name()].into());
-    let faulty = protocol(fault).checker().finish_when(found());
-    let faulty = faulty.spawn_bfs().join();
-    let states = faulty.unique_state_count();
-    let Some(path) = faulty.discovery(breaks.name()) else {
-        panic!("{fault:?} went unnoticed in {states} states")
-    };
-    println!(
-        "{fault:?} breaks `{}` ({states} states, {:?}):",
+    model::caught_alone(
+        fault,
+        (protocol(fault), protocol(Fault::None)),
         breaks.name(),
-        began.elapsed()
-    );
-    println!("    {:?}", path.into_actions());
-
-    let sound = protocol(Fault::None).checker().finish_when(found());
-    let sound = sound.spawn_bfs().join();
-    assert!(sound.is_done());
-    assert!(
-        sound.discovery(breaks.name()).is_none(),
-        "{fault:?} is not what breaks `{}`",
-        breaks.name()
     );
 }
 

@@ -24,11 +24,6 @@
 //! A stream that expires, other arguments under one number, and callers that choose differently:
 //! the unit tests of the state machine have them.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "how much was looked at is for people to read"
-)]
-
 mod driver;
 mod operator;
 mod pack;

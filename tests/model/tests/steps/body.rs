@@ -6,11 +6,12 @@ use idempotent_runtime::{
     policy::OnCrash,
     record::StepState,
 };
+use model::call::arguments;
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{arguments, step_version},
+    pack::step_version,
     store::{self, StepWrite},
     watch::Promise,
     world::{At, End, Held, Request, StepCell, StepRequest, StepVersion, Worker, World},

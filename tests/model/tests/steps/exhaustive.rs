@@ -1,15 +1,11 @@
 //! Every world that can be reached: no promise is broken in any of them.
 
-use std::{fmt::Write, time::Instant};
-
 use idempotent_runtime::policy::OnCrash;
-use stateright::{Checker, Model, Path};
 
 use crate::{
-    driver::{Action, Protocol},
+    driver::Protocol,
     faults::Fault,
     sights::Sight::{self, *},
-    world::World,
 };
 
 /// Seen by all workers.
@@ -28,43 +24,9 @@ const RERUN: Protocol = Protocol {
 
 /// Checks everything that the workers can do, and that all of `sights` can be seen in it.
 fn holds(name: &str, protocol: Protocol, sights: &[Sight]) {
-    let began = Instant::now();
-    let checker = protocol.checker().spawn_bfs().join();
-    assert!(checker.is_done());
-    println!(
-        "{name}: {} states, {:?}",
-        checker.unique_state_count(),
-        began.elapsed()
-    );
-    for (promise, path) in checker.discoveries() {
-        let broken = checker
-            .model()
-            .property(promise)
-            .expectation
-            .discovery_is_failure();
-        assert!(!broken, "{promise}\n{}", trace(path));
-    }
-    for sight in EVERYWHERE.iter().chain(sights) {
-        assert!(
-            checker.discovery(sight.name()).is_some(),
-            "{name}: it was never seen that {}",
-            sight.name()
-        );
-    }
-}
-
-/// The records and the actions, one after the other.
-fn trace(path: Path<World, Action>) -> String {
-    path.into_vec()
-        .into_iter()
-        .fold(String::new(), |mut trace, (world, action)| {
-            let _ = writeln!(
-                trace,
-                "    {:?}\n    {:?}\n    {:?}\n{action:?}",
-                world.cell, world.steps, world.workers
-            );
-            trace
-        })
+    let sights = EVERYWHERE.iter().chain(sights);
+    let sights: Vec<_> = sights.map(|sight| sight.name()).collect();
+    model::holds(name, protocol, &sights);
 }
 
 #[test]

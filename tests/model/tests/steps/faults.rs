@@ -1,10 +1,7 @@
 //! Deliberate faults, each of which the model must catch: they show that every promise can be
 //! broken.
 
-use std::time::Instant;
-
 use idempotent_runtime::policy::OnCrash;
-use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
     driver::Protocol,
@@ -62,19 +59,7 @@ fn caught(fault: Fault, at_most_once: bool, breaks: Promise) {
         fault,
         forgets: false,
     };
-    let began = Instant::now();
-    let found = HasDiscoveries::AnyOf([breaks.name()].into());
-    let faulty = protocol.checker().finish_when(found).spawn_bfs().join();
-    let states = faulty.unique_state_count();
-    let Some(path) = faulty.discovery(breaks.name()) else {
-        panic!("{fault:?} went unnoticed in {states} states")
-    };
-    println!(
-        "{fault:?} breaks `{}` ({states} states, {:?}):",
-        breaks.name(),
-        began.elapsed()
-    );
-    println!("    {:?}", path.into_actions());
+    model::caught(fault, protocol, breaks.name());
 }
 
 macro_rules! each_is_caught {

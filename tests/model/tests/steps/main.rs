@@ -23,11 +23,6 @@
 //! Undo, reconciliations, operators, heartbeats, purges, other arguments, steps that run side by
 //! side, and errors that a step records as its outcome.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "how much was looked at is for people to read"
-)]
-
 mod body;
 mod canonical;
 mod driver;

@@ -1,88 +1,22 @@
 //! The small forms of the model, and what the runtime knows in their place: whatever decides is the
 //! runtime's.
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    lease::{self, Claim, Ending, Holding},
-    policy::{OnCrash, OnExpired},
+    lease::{self, Ending, Holding},
+    policy::OnCrash,
     record::{
-        self, AttemptId, FencingToken, Holder, Moment, RawOutcome, Record, Step, StepName,
-        StepState, Subject, Time, TokenRule, Version,
+        self, Moment, RawOutcome, Record, Step, StepName, StepState, Time, TokenRule, Version,
     },
     store::Snapshot,
 };
+use model::call::{
+    CURRENT, NOW, STALE, arguments, attempt, attempt_name, claim, holder, small, subject, token,
+    token_name,
+};
 
-use crate::world::{Ahead, Cell, Draft, End, Held, NONE, Name, STEPS, Seen, StepCell, StepVersion};
-
-/// What the store's clock shows, whatever happened before.
-pub(crate) const NOW: Time = Time::from_micros(100);
-/// The token of a first claim is the time, and that of each further claim is larger by one.
-const LOWEST_TOKEN: u64 = 99;
-const LEASE: Duration = Duration::from_micros(1);
-const TTL: Duration = Duration::from_micros(1);
-const TAKEOVERS: u32 = 2;
-
-const CURRENT: Version = Version::from_u128(1);
-const STALE: Version = Version::from_u128(2);
-/// A version that nobody has yet.
-pub(crate) const FRESH: Version = Version::from_u128(3);
-
-pub(crate) fn attempt(name: Name) -> AttemptId {
-    AttemptId::from_u128(name.into())
-}
-
-fn attempt_name(attempt_id: AttemptId) -> Name {
-    attempt_id.to_bytes()[15]
-}
-
-pub(crate) fn claim(by: Name, on_crash: OnCrash, goes_on: bool) -> Claim {
-    Claim {
-        subject: subject(),
-        attempt_id: attempt(by),
-        holder: holder(),
-        on_crash,
-        lease: LEASE,
-        ttl: TTL,
-        keep: Duration::ZERO,
-        on_expired: OnExpired::Run,
-        max_takeovers: TAKEOVERS,
-        numbered: None,
-        goes_on,
-    }
-}
-
-/// The arguments of the call, and of each of its steps.
-pub(crate) fn arguments() -> &'static Fingerprinted {
-    static ARGUMENTS: LazyLock<Fingerprinted> = LazyLock::new(|| {
-        Fingerprinted::stored(Fingerprint::from_bytes([0; 32]), ArgumentDigests::default())
-    });
-    &ARGUMENTS
-}
-
-fn subject() -> Arc<Subject> {
-    static SUBJECT: LazyLock<Arc<Subject>> = LazyLock::new(|| {
-        Arc::new(Subject {
-            operation: "model".into(),
-            scope: Vec::new(),
-            key: Vec::new(),
-            fingerprint: arguments().clone(),
-        })
-    });
-    Arc::clone(&SUBJECT)
-}
-
-fn holder() -> Holder {
-    static HOLDER: LazyLock<Holder> = LazyLock::new(|| Holder {
-        label: "worker".into(),
-        trace_parent: None,
-    });
-    HOLDER.clone()
-}
+use crate::world::{Ahead, Cell, Draft, End, Held, NONE, STEPS, Seen, StepCell, StepVersion};
 
 fn outcome(values: [StepVersion; STEPS]) -> RawOutcome {
     RawOutcome::value(values.to_vec())
@@ -94,24 +28,12 @@ fn values(outcome: Option<&RawOutcome>) -> [StepVersion; STEPS] {
     })
 }
 
-fn small(number: u32) -> u8 {
-    u8::try_from(number).expect("a record sees few attempts")
-}
-
 fn ahead(time: Time) -> Ahead {
     time.since(NOW).as_micros() as Ahead
 }
 
 fn time(ahead: Ahead) -> Time {
     NOW.plus(Duration::from_micros(u64::from(ahead)))
-}
-
-fn token_name(token: FencingToken) -> u8 {
-    token.as_u64().saturating_sub(LOWEST_TOKEN) as u8
-}
-
-fn token(name: u8) -> FencingToken {
-    FencingToken::from_u64(LOWEST_TOKEN + u64::from(name))
 }
 
 /// What stands, as the store tells it.
@@ -221,6 +143,7 @@ impl StepCell {
             fingerprint: arguments().clone(),
             outcome: (self.state == StepState::Done)
                 .then(|| RawOutcome::value(vec![self.version()])),
+            undo: None,
         })
     }
 }

@@ -4,10 +4,10 @@ use idempotent_runtime::{
     lease::{Meaning, takes_steps},
     record::{State, StepState},
 };
+use model::call::attempt;
 
 use crate::{
     body::request,
-    pack::attempt,
     world::{At, Cell, Held, NONE, Name, Request, StepRequest, World, attempt_of},
 };
 

@@ -2,10 +2,10 @@
 //! every store has to keep them; and the ways in which one could get it wrong.
 
 use idempotent_runtime::lease::takes_steps;
+use model::call::{NOW, attempt};
 
 use crate::{
     faults::Fault,
-    pack::{NOW, attempt},
     world::{Cell, Kind, STEPS, Seen, StepCell, StepRequest, World, Write},
 };
 

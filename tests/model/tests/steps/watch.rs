@@ -6,9 +6,10 @@ use idempotent_runtime::{
     record::State,
     store::Snapshot,
 };
+use model::call::{FRESH, NOW, claim};
 
 use crate::{
-    pack::{FRESH, NOW, claim, snapshot},
+    pack::snapshot,
     world::{
         Cell, End, Held, Kind, NONE, Name, STEPS, StepCell, StepRequest, StepVersion, World, Write,
     },

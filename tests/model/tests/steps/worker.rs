@@ -5,11 +5,12 @@ use idempotent_runtime::{
     lease::{self, Decision, Meaning, Refusal},
     record,
 };
+use model::call::{FRESH, NOW, claim};
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{FRESH, NOW, claim, snapshot},
+    pack::snapshot,
     store,
     world::{
         At, Claiming, Draft, End, Held, Kind, NONE, Name, Request, STEPS, Seen, Worker, World,

@@ -1,0 +1,154 @@
+//! The promises, and the notes that are needed to see one broken. Nothing here asks what the store
+//! asks: the notes tell on their own which attempt holds the record, and what it did.
+
+use idempotent_runtime::{
+    lease::Meaning,
+    record::{State, StepState},
+};
+
+use crate::world::{Cell, End, Held, Kind, Name, Outcome, STEPS, World, Write};
+
+const NOBODY: Name = 0;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Watch {
+    /// The attempt whose claim stands; nobody's where it has ended since, or an operator has
+    /// settled its record. An effect of any other attempt comes from a holder that stalled for
+    /// longer than its lease, and no store can stop it: it is no part of any promise here.
+    pub(crate) claimant: Name,
+    /// Whether the record was ever being undone in this life.
+    pub(crate) undoing: bool,
+    /// Whether an attempt left it parked after that.
+    pub(crate) was_parked: bool,
+    /// The outcome that was recorded first in this life.
+    pub(crate) outcome: Outcome,
+    /// A step counts once its body has begun. A registration whose answer the holder never got
+    /// counts for nothing, because no body runs behind it.
+    pub(crate) effects: [Effect; STEPS],
+    pub(crate) broken: Broken,
+}
+
+/// The effect of a step in this life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Effect {
+    #[default]
+    None,
+    Stands,
+    Undone,
+}
+
+/// Which promises were broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Broken(u8);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Promise {
+    NotForward,
+    AllUndone,
+    RegisteredBefore,
+    Kept,
+    LatestFirst,
+    OutcomeStays,
+    DecidedBefore,
+}
+
+impl Promise {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Promise::NotForward => "no body of a step begins once the call is being undone",
+            Promise::AllUndone => "a recorded error has every effect of its life undone",
+            Promise::RegisteredBefore => "no step has an effect before its registration stands",
+            Promise::Kept => {
+                "no record is deleted or begun anew with an effect and without an outcome"
+            }
+            Promise::LatestFirst => "an attempt undoes from the larger number to the smaller one",
+            Promise::OutcomeStays => "the first recorded outcome of a life never changes",
+            Promise::DecidedBefore => "no undo runs before the error of the call is recorded",
+        }
+    }
+}
+
+impl Broken {
+    pub(crate) fn contains(self, promise: Promise) -> bool {
+        self.0 & (1 << promise as u8) != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Whether an attempt that ends so holds nothing any more.
+fn is_over(end: End) -> bool {
+    end != End::Undo
+}
+
+impl World {
+    fn must(&mut self, promise: Promise, holds: bool) {
+        if !holds {
+            self.watch.broken.0 |= 1 << promise as u8;
+        }
+    }
+
+    /// The record and its steps are about to be forgotten.
+    pub(crate) fn witness_forgotten(&mut self) {
+        let has_outcome = self.cell.is_some_and(|cell| cell.state == State::Done);
+        let stands = self.watch.effects.contains(&Effect::Stands);
+        self.must(Promise::Kept, has_outcome || !stands);
+        let broken = self.watch.broken;
+        self.watch = Watch {
+            broken,
+            ..Watch::default()
+        };
+    }
+
+    /// `write` was applied, and `next` stands now.
+    pub(crate) fn witness_record(&mut self, write: &Write, next: Cell) {
+        let watch = &mut self.watch;
+        match write.kind {
+            Kind::Claim(Meaning::Park) | Kind::Settle => watch.claimant = NOBODY,
+            Kind::Claim(_) => watch.claimant = write.by,
+            Kind::End(end) if !is_over(end) => {}
+            Kind::End(_) | Kind::GiveUp if write.by == watch.claimant => watch.claimant = NOBODY,
+            Kind::End(_) | Kind::GiveUp | Kind::Heartbeat => {}
+        }
+        watch.was_parked |= write.kind == Kind::End(End::NotUndone);
+        watch.undoing |= next.state == State::Undoing;
+        let first = watch.outcome;
+        if first == Outcome::None {
+            watch.outcome = next.outcome;
+        }
+        let all_undone = !watch.effects.contains(&Effect::Stands);
+        let failed = next.state == State::Done && next.outcome == Outcome::Error;
+        let stays = first == Outcome::None || next.outcome == first;
+        self.must(Promise::OutcomeStays, stays);
+        self.must(Promise::AllUndone, !failed || all_undone);
+    }
+
+    /// The body of a step runs, and has its effect.
+    pub(crate) fn witness_run(&mut self, held: &Held, step: usize) {
+        if held.attempt != self.watch.claimant {
+            return;
+        }
+        self.watch.effects[step] = Effect::Stands;
+        let (undoing, row) = (self.watch.undoing, self.steps[step]);
+        self.must(Promise::NotForward, !undoing);
+        let is_registered = row.is_some_and(|row| row.state == StepState::Begun);
+        self.must(Promise::RegisteredBefore, is_registered);
+    }
+
+    /// The undo of a step runs. One that comes late, because its holder stalled, undoes all the
+    /// same.
+    pub(crate) fn witness_undo(&mut self, held: &Held, step: usize, number: u8) {
+        let goes_down = held.undone_last.is_none_or(|last| number < last);
+        self.must(Promise::LatestFirst, goes_down);
+        let is_decided = self.watch.outcome == Outcome::Error;
+        let is_of_this_life = held.attempt == self.watch.claimant;
+        self.must(Promise::DecidedBefore, is_decided || !is_of_this_life);
+        let effect = &mut self.watch.effects[step];
+        if *effect == Effect::Stands {
+            *effect = Effect::Undone;
+        }
+    }
+}
