@@ -8,6 +8,7 @@ pub(crate) mod name;
 mod permit;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod permit_in;
+mod registration;
 #[cfg(feature = "testing")]
 mod replay;
 mod scope;

@@ -1,7 +1,7 @@
 //! One step from its name to its record, without the types of its body: what stands here is
 //! compiled once.
 
-use std::{future::pending, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     StepContext,
@@ -45,16 +45,16 @@ pub(super) struct Permit {
     pub(super) attempt: Attempt,
     pub(super) handle: Idempotency,
     pub(super) lease: Arc<Lease>,
-    label: &'static str,
-    name: StepName,
-    fingerprint: Fingerprinted,
+    pub(super) label: &'static str,
+    pub(super) name: StepName,
+    pub(super) fingerprint: Fingerprinted,
     on_crash: OnCrash,
     schema: u32,
     /// The version of it that stands.
     pub(super) seen: Option<Version>,
-    undo: Option<AnyUndo>,
+    pub(super) undo: Option<AnyUndo>,
     /// Its number among the steps of its life that have an undo.
-    number: Option<u32>,
+    pub(super) number: Option<u32>,
     /// Whether an earlier attempt began it, and the reconciling function knows more.
     asks: bool,
     pub(super) keeps_name: bool,
@@ -149,55 +149,7 @@ impl Permit {
         Ok(Begun::Run(self))
     }
 
-    /// The call has failed for good: a recorded step answers, and its undo is found; any other one
-    /// stays pending.
-    async fn look_for_undo(mut self) -> Result<Begun, Error> {
-        let found = self.look().await?;
-        if let Some(step) = found {
-            if step.fingerprint != self.fingerprint {
-                return Err(self.changed(&step));
-            }
-            self.has_undo(&step);
-            let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
-            // Behind the last one nothing of the body runs any more.
-            if has_ended && !self.scope().undos().are_found() {
-                self.keeps_name = true;
-                return Ok(Begun::Recorded(self, step));
-            }
-        }
-        pending().await
-    }
-
-    /// A step that is recorded answers, and any other one stays pending.
-    #[cfg(feature = "testing")]
-    async fn replay(mut self, replay: &super::Replay) -> Result<Begun, Error> {
-        match replay.find(&self.name) {
-            None => replay.is_new(self.label),
-            Some(step) if step.fingerprint != self.fingerprint => {
-                let theirs = step.fingerprint.digests();
-                replay.differs(super::StepDifference::Changed {
-                    step: self.label.to_owned(),
-                    differing: self.fingerprint.digests().differing(&theirs),
-                });
-            }
-            Some(step) => {
-                replay.met(self.name);
-                self.keeps_name = true;
-                return Ok(Begun::Recorded(self, step));
-            }
-        }
-        pending().await
-    }
-
-    /// Notes the undo of a step that stands so.
-    fn has_undo(&mut self, step: &Arc<Step>) {
-        self.number = step.undo;
-        if let Some(undo) = self.undo.clone().filter(|_| step.undo.is_some()) {
-            self.scope().undos().register(Arc::clone(step), undo);
-        }
-    }
-
-    fn changed(&self, step: &Step) -> Error {
+    pub(super) fn changed(&self, step: &Step) -> Error {
         let theirs = step.fingerprint.digests();
         Error::StepChanged {
             operation: Arc::clone(self.attempt.operation_name()),
@@ -236,22 +188,22 @@ impl Permit {
         self.attempt.doubt()
     }
 
-    fn lost(&self) -> Error {
+    pub(super) fn lost(&self) -> Error {
         Error::LeaseLost {
             operation: Arc::clone(self.attempt.operation_name()),
         }
     }
 
-    /// A step begins only while the lease stands.
+    /// A step begins only while the lease stands and the body runs.
     pub(super) fn check_lease(&self) -> Result<(), Error> {
-        let is_over = self.lease.is_over(self.handle.timer().now());
-        match is_over || self.attempt.is_lost() {
+        let is_over = self.writer().is_over() || self.attempt.is_lost();
+        match is_over || self.scope().held().is_none() {
             true => Err(self.lost()),
             false => Ok(()),
         }
     }
 
-    fn writer(&self) -> Writer<'_> {
+    pub(super) fn writer(&self) -> Writer<'_> {
         Writer {
             handle: &self.handle,
             lease: &self.lease,
@@ -259,7 +211,7 @@ impl Permit {
     }
 
     /// Looks at what stands under its name, again and again while the lease stands.
-    async fn look(&self) -> Result<Option<Arc<Step>>, Error> {
+    pub(super) async fn look(&self) -> Result<Option<Arc<Step>>, Error> {
         let found = self.writer().look(&self.name.alone()).await?;
         let found = found.ok_or_else(|| self.lost())?.pop();
         if found.is_some() {
@@ -285,31 +237,6 @@ impl Permit {
             // What was in flight of an earlier run of it in this attempt.
             Some(_) => Err(self.doubt()),
         }
-    }
-
-    /// Has the record stay for as long as undos are open, and gives the next number.
-    async fn take_number(&self) -> Result<u32, Error> {
-        let (scope, writer) = (self.scope(), self.writer());
-        scope.has_one();
-        let keep = async {
-            match writer.keep_record().await {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(self.lose()),
-                Err(error) => Err(Error::from(error)),
-            }
-        };
-        if !self.lease.keeps_undos() {
-            scope.undos().keep(keep).await?;
-        }
-        let last = async {
-            if scope.is_fresh() {
-                return Ok(None);
-            }
-            let steps = writer.look(&StepName::ALL).await?;
-            let steps = steps.ok_or_else(|| self.lost())?;
-            Ok::<_, Error>(steps.iter().filter_map(|step| step.undo).max())
-        };
-        scope.undos().number(last).await
     }
 
     /// Records how it ended. Gives what stands there instead, where something does: the first write

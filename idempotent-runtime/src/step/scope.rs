@@ -74,7 +74,7 @@ impl StepScope {
             is_in_doubt: AtomicBool::new(false),
             running: AtomicUsize::new(0),
             ended: Notify::new(),
-            undos: Undos::default(),
+            undos: Undos::new(lease.keeps_undos()),
             errors_can_end,
             has_failed: AtomicBool::new(false),
             is_looking: AtomicBool::new(meaning == Meaning::Undo),

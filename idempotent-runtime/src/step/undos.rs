@@ -33,6 +33,14 @@ pub(crate) struct Undos {
 }
 
 impl Undos {
+    /// `is_kept` tells whether the claim found that the record stays.
+    pub(super) fn new(is_kept: bool) -> Self {
+        Self {
+            kept: OnceCell::new_with(is_kept.then_some(())),
+            ..Self::default()
+        }
+    }
+
     /// Notes how a step stands that has an undo.
     pub(super) fn register(&self, step: Arc<Step>, undo: AnyUndo) {
         self.known().insert(step.name, Registered { step, undo });

@@ -2,6 +2,7 @@
 
 mod ends;
 mod failures;
+mod registered;
 mod takeovers;
 
 use std::sync::{

@@ -1,0 +1,82 @@
+//! Steps with an undo: how they are registered, and found again.
+
+use std::{future::pending, sync::Arc};
+
+use super::permit::{Begun, Permit};
+use crate::{
+    error::Error,
+    record::{Step, StepName, StepState},
+};
+
+impl Permit {
+    /// Notes the undo of a step that stands so.
+    pub(super) fn has_undo(&mut self, step: &Arc<Step>) {
+        self.number = step.undo;
+        if let Some(undo) = self.undo.clone().filter(|_| step.undo.is_some()) {
+            self.scope().undos().register(Arc::clone(step), undo);
+        }
+    }
+
+    /// Has the record stay for as long as undos are open, and gives the next number.
+    pub(super) async fn take_number(&self) -> Result<u32, Error> {
+        let (scope, writer) = (self.scope(), self.writer());
+        scope.has_one();
+        let keep = async {
+            match writer.keep_record().await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(self.lose()),
+                Err(error) => Err(Error::from(error)),
+            }
+        };
+        scope.undos().keep(keep).await?;
+        let last = async {
+            if scope.is_fresh() {
+                return Ok(None);
+            }
+            let steps = writer.look(&StepName::ALL).await?;
+            let steps = steps.ok_or_else(|| self.lost())?;
+            Ok::<_, Error>(steps.iter().filter_map(|step| step.undo).max())
+        };
+        scope.undos().number(last).await
+    }
+
+    /// The call has failed for good: a recorded step answers, and its undo is found; any other one
+    /// stays pending.
+    pub(super) async fn look_for_undo(mut self) -> Result<Begun, Error> {
+        let found = self.look().await?;
+        if let Some(step) = found {
+            if step.fingerprint != self.fingerprint {
+                return Err(self.changed(&step));
+            }
+            self.has_undo(&step);
+            let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
+            // Behind the last one nothing of the body runs any more.
+            if has_ended && !self.scope().undos().are_found() {
+                self.keeps_name = true;
+                return Ok(Begun::Recorded(self, step));
+            }
+        }
+        pending().await
+    }
+
+    /// A step that is recorded answers, and any other one stays pending.
+    #[cfg(feature = "testing")]
+    pub(super) async fn replay(mut self, replay: &super::Replay) -> Result<Begun, Error> {
+        match replay.find(&self.name) {
+            None => replay.is_new(self.label),
+            Some(step) if step.fingerprint != self.fingerprint => {
+                let theirs = step.fingerprint.digests();
+                replay.differs(super::StepDifference::Changed {
+                    step: self.label.to_owned(),
+                    differing: self.fingerprint.digests().differing(&theirs),
+                });
+            }
+            Some(step) => {
+                replay.met(self.name);
+                self.keeps_name = true;
+                return Ok(Begun::Recorded(self, step));
+            }
+        }
+        pending().await
+    }
+}
