@@ -226,12 +226,12 @@ macro_rules! conformance_tests {
             scans {
                 scan_lists_in_the_order_of_ids
                 scan_goes_in_pages
+                the_steps_of_a_life_are_listed
             }
             steps {
                 a_step_comes_back_whole
                 the_first_write_of_a_step_wins
                 a_step_of_a_stale_owner_is_refused
-                the_steps_of_a_life_are_listed
                 a_takeover_goes_on_with_the_steps
                 a_step_ends_with_its_life
                 of_many_writes_of_a_step_one_wins

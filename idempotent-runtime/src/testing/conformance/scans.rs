@@ -3,8 +3,12 @@
 use super::{
     Subject,
     sample::{applied, claim, id, standing},
+    steps::{client, name, step, written},
 };
-use crate::identity::RecordId;
+use crate::{
+    identity::RecordId,
+    record::{Step, StepName},
+};
 
 /// K07: a scan lists every record once, as it stands, in the order of the ids.
 pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
@@ -84,4 +88,40 @@ pub(super) async fn scan_goes_in_pages(subject: &dyn Subject) {
             .len(),
         23
     );
+}
+
+/// All steps of a life are found at once, in the order of their names, and so are some of them.
+pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn Subject) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let (held, other) = (claim(), claim());
+    applied(&*store, id(1), None, &held).await;
+    applied(&*store, id(2), None, &other).await;
+    written(
+        &*store,
+        id(2),
+        None,
+        &step(2, other.attempt_id, "another one's"),
+    )
+    .await;
+    let mut steps = Vec::new();
+    for number in [7, 2, 5, 3] {
+        let step = step(number, held.attempt_id, "v");
+        written(&*store, id(1), None, &step).await;
+        steps.push(step);
+    }
+    steps.sort_by_key(|step| step.name);
+    for (from, names) in [
+        (0, StepName::ALL),
+        (1, name(3)..=name(7)),
+        (3, name(6)..=name(9)),
+    ] {
+        let listed = store.load_steps(&id(1), &names).await;
+        let listed: Vec<_> = listed.expect("a look at steps is answered");
+        let listed: Vec<_> = listed.iter().map(|step| Step::clone(step)).collect();
+        assert_eq!(listed, steps[from..], "{names:?}");
+    }
+    let none = store.load_steps(&id(3), &StepName::ALL).await;
+    assert!(none.expect("a look at steps is answered").is_empty());
 }

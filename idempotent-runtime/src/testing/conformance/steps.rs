@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The `number`th name of a case; they differ at their ends.
-fn name(number: u32) -> StepName {
+pub(super) fn name(number: u32) -> StepName {
     let mut bytes = [0x5a; 32];
     bytes[28..].copy_from_slice(&number.to_be_bytes());
     StepName::from_bytes(bytes)
@@ -57,7 +57,7 @@ fn begun(number: u32, attempt_id: AttemptId) -> Step {
 }
 
 /// A client, where its store keeps steps.
-async fn client(subject: &dyn Subject) -> Option<Arc<dyn Store>> {
+pub(super) async fn client(subject: &dyn Subject) -> Option<Arc<dyn Store>> {
     let store = subject.store().await;
     if store.keeps_steps() {
         return Some(store);
@@ -85,7 +85,7 @@ async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step
 }
 
 /// Writes, and expects that it stands.
-async fn written(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) {
+pub(super) async fn written(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) {
     let answer = write(store, call, seen, step).await;
     assert!(matches!(answer, StepWrite::Written), "{answer:?}");
 }
@@ -205,42 +205,6 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
         lost(&*store, id(number), &step(1, stale.attempt_id, "v")).await;
     }
     assert_eq!(load(&*store, id(1), 3).await, None);
-}
-
-/// All steps of a life are found at once, in the order of their names, and so are some of them.
-pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn Subject) {
-    let Some(store) = client(subject).await else {
-        return;
-    };
-    let (held, other) = (claim(), claim());
-    applied(&*store, id(1), None, &held).await;
-    applied(&*store, id(2), None, &other).await;
-    written(
-        &*store,
-        id(2),
-        None,
-        &step(2, other.attempt_id, "another one's"),
-    )
-    .await;
-    let mut steps = Vec::new();
-    for number in [7, 2, 5, 3] {
-        let step = step(number, held.attempt_id, "v");
-        written(&*store, id(1), None, &step).await;
-        steps.push(step);
-    }
-    steps.sort_by_key(|step| step.name);
-    for (from, names) in [
-        (0, StepName::ALL),
-        (1, name(3)..=name(7)),
-        (3, name(6)..=name(9)),
-    ] {
-        let listed = store.load_steps(&id(1), &names).await;
-        let listed: Vec<_> = listed.expect("a look at steps is answered");
-        let listed: Vec<_> = listed.iter().map(|step| Step::clone(step)).collect();
-        assert_eq!(listed, steps[from..], "{names:?}");
-    }
-    let none = store.load_steps(&id(3), &StepName::ALL).await;
-    assert!(none.expect("a look at steps is answered").is_empty());
 }
 
 /// J01: steps stay over heartbeats, takeovers, and what leaves the record to be settled.

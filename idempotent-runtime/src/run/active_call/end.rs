@@ -1,0 +1,78 @@
+//! How a call ends whose body has returned.
+
+use super::{ActiveCall, Instead, executed, is_kept, within};
+use crate::{
+    attempt::{Attempt, Stage},
+    lease::Ending,
+    observe::CallOutcome,
+    run::{ending::Ended, race},
+};
+
+impl ActiveCall {
+    /// Whether steps have undos that are open.
+    pub(crate) fn keeps_undos(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.lease().keeps_undos())
+    }
+
+    /// Writes how the body ended, and tells what answers the call instead of what its body said,
+    /// where anything does.
+    pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
+        self.held.as_ref()?;
+        self.await_steps(attempt).await;
+        let held = self.held.as_mut()?;
+        let ending = attempt.close_steps(ending, held.lease());
+        if attempt.is_poisoned() {
+            // Dropped, it ends its lease in the background, and writes nothing of the outcome.
+            self.held = None;
+            return Some(Instead::Refused(self.lease_lost()));
+        }
+        let in_doubt = ending == Ending::Uncertain && attempt.is_in_doubt();
+        let outcome = executed(held.meaning(), attempt.stage());
+        let (error, sent_at) = (ending.error(), self.request.handle.timer().now());
+        let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
+        if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
+            held.begin_to_undo(error, version, sent_at);
+            if attempt.stage() == Stage::Answered {
+                // Its body did not come to the undos: the next call does.
+                self.held = None;
+                return Some(Instead::Refused(self.lease_lost()));
+            }
+            if let Err(instead) = Box::pin(self.undo(attempt, None)).await {
+                return Some(instead);
+            }
+        }
+        self.held = None;
+        let (recorded, outcome, instead) = match ended {
+            Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
+                (true, outcome, Some(Instead::Recorded(record)))
+            }
+            Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (true, outcome, None),
+            // After a release the key may have gone to a call with other arguments: its outcome is
+            // not ours.
+            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
+                true,
+                CallOutcome::LeaseLost,
+                Some(Instead::Recorded(record)),
+            ),
+            Ok(Ended::Lost(_)) => {
+                return Some(Instead::Refused(self.lease_lost()));
+            }
+            Err(_) => (false, outcome, None),
+        };
+        self.executed(attempt, outcome, recorded);
+        match instead {
+            None if in_doubt => Some(Instead::Refused(attempt.doubt())),
+            instead => instead,
+        }
+    }
+
+    /// Steps in other tasks are waited for, but no longer than `step_grace`.
+    async fn await_steps(&self, attempt: &Attempt) {
+        if let Some(scope) = attempt.steps().filter(|scope| scope.has_steps()) {
+            let handle = &self.request.handle;
+            let limit = handle.timer().sleep(handle.defaults().step_grace);
+            Box::pin(race(scope.is_through(), limit)).await;
+        }
+    }
+}
