@@ -24,14 +24,12 @@ pub trait Observer: Send + Sync {
         let _ = answered;
     }
 
-    /// A front end refused a request by itself, before there was a call; or a consumer told what to
-    /// do with a message.
+    /// A front end refused a request before there was a call, or a consumer settled a message.
     fn front_end(&self, event: &FrontEndEvent<'_>) {
         let _ = event;
     }
 
-    /// A relay that [belongs](crate::outbox::RelayBuilder::idempotency) to the handle did
-    /// something.
+    /// A relay of [the handle](crate::outbox::RelayBuilder::idempotency) did something.
     fn outbox(&self, event: &OutboxEvent<'_>) {
         let _ = event;
     }
@@ -68,7 +66,7 @@ pub enum RecordChange {
     Reconciling,
     /// A claim of a larger number stands over one whose holder vanished, and which may never run.
     Passed,
-    /// Another transaction was in the way of a call that owns one, and it is tried again.
+    /// Another transaction was in the way of a call's own, and it is tried again.
     TriedAgain,
     /// A duplicate waits for the call that runs.
     Waiting,
@@ -86,9 +84,8 @@ pub enum RecordChange {
     Parked,
     /// The call failed for good, and what its steps did is being undone.
     Undoing,
-    /// The lease was ended, and the next call runs the body again: this one was dropped or
-    /// panicked, or says that nothing happened where it could not know what the holder before it
-    /// had done.
+    /// The lease was ended, and the next call goes on: this one was dropped, or panicked, or says
+    /// that nothing happened where it could not know what the holder before it had done.
     Stopped,
     /// A heartbeat prolonged the lease.
     Heartbeat,
