@@ -337,8 +337,10 @@ impl Settle<'_> {
 
 /// Whether the body has returned here, and its outcome could not be written yet.
 pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> bool {
-    matches!(record.state, State::Running | State::Uncertain)
-        && handle.heartbeats().flush_ending(record.attempt_id)
+    matches!(
+        record.state,
+        State::Running | State::Uncertain | State::Undoing
+    ) && handle.heartbeats().flush_ending(record.attempt_id)
 }
 
 /// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it

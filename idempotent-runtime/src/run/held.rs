@@ -251,7 +251,9 @@ impl Drop for HeldLease {
             false => Ending::Unpolled,
         };
         let ending = attempt.close_steps(ending, &self.lease);
-        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
+        let holding = &self.lease.holding;
+        let runs_again = holding.on_crash() == OnCrash::Rerun && holding.error().is_none();
+        if self.polled && runs_again {
             let why = if thread::panicking() {
                 "a panic stopped a body half-way, which will be run again by the next call"
             } else {

@@ -44,7 +44,8 @@ impl Admitting<'_> {
     /// Has the outcome written of a call that has run here; whether there is one.
     pub(super) fn flushes_ending(&self, record: &Record) -> bool {
         let heartbeats = self.request.handle.heartbeats();
-        record.state == State::Running && heartbeats.flush_ending(record.attempt_id)
+        matches!(record.state, State::Running | State::Undoing)
+            && heartbeats.flush_ending(record.attempt_id)
     }
 
     pub(in crate::run) fn decide(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
