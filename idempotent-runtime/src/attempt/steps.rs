@@ -1,16 +1,28 @@
 //! What an attempt knows of the steps of its body.
 
-use std::{future::pending, sync::Arc};
+use std::sync::Arc;
 
 use super::{Attempt, try_current};
-use crate::{error::Error, lease::Ending, run::lease::Lease, step::StepScope};
+use crate::{
+    error::Error,
+    lease::Ending,
+    run::lease::Lease,
+    step::{INSIDE, StepScope},
+};
 
 /// Resolves at once, but inside a body that is polled only to find its undos again: nothing else
-/// of it goes on.
-pub(crate) async fn goes_forward() {
-    if try_current().is_some_and(|attempt| attempt.undoes()) {
-        pending::<()>().await;
+/// of it goes on. A task that the body left behind learns so when the undos are through.
+pub(crate) async fn goes_forward() -> Result<(), Error> {
+    let Some(attempt) = try_current().filter(Attempt::undoes) else {
+        return Ok(());
+    };
+    let is_an_undo = INSIDE.try_with(|inside| inside.is(&attempt));
+    match attempt.steps() {
+        Some(scope) if !is_an_undo.unwrap_or(false) => scope.is_over().await,
+        _ => return Ok(()),
     }
+    let operation = Arc::clone(attempt.operation_name());
+    Err(Error::LeaseLost { operation })
 }
 
 impl Attempt {

@@ -39,6 +39,8 @@ pub enum Ending {
     Uncertain,
     /// The body failed for good, with this error, and its steps are to be undone.
     Undo(RawOutcome),
+    /// The same, and it leaves that to the next holder.
+    LeftToUndo(RawOutcome),
     /// Some of them could not be undone.
     NotUndone,
     /// It was dropped, or panicked, before the body was polled.
@@ -232,6 +234,10 @@ impl Holding {
                 outcome: Some(error.clone()),
                 ..self.draft(State::Undoing, version)
             },
+            Ending::LeftToUndo(error) => self
+                .clone()
+                .undoing(error.clone())
+                .end_undoing(ending, version),
             Ending::NotUndone => self.draft(State::Parked, version),
             Ending::Done(outcome) => Draft {
                 expires: Moment::In(self.ttl),

@@ -289,7 +289,7 @@ impl HeldNumber {
 
 fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
     let ending = match ending {
-        Ending::Done(outcome) | Ending::Undo(outcome) => {
+        Ending::Done(outcome) | Ending::Undo(outcome) | Ending::LeftToUndo(outcome) => {
             let value = Value {
                 schema: outcome.schema,
                 bytes: outcome.bytes.clone(),

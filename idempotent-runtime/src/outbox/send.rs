@@ -123,7 +123,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         connection: &mut DB::Connection,
         message: &Message,
     ) -> Result<String, Error> {
-        goes_forward().await;
+        goes_forward().await?;
         let attempt = try_current();
         if let Some(attempt) = attempt.as_ref().filter(|attempt| attempt.is_poisoned()) {
             let operation = attempt.operation_name().clone();

@@ -88,7 +88,7 @@ impl ActiveCall {
 
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
-        goes_forward().await;
+        goes_forward().await.map_err(Instead::Refused)?;
         let admission = match &self.request.protection {
             #[cfg(feature = "sqlite")]
             Protection::Record(_)

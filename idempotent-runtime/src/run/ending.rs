@@ -98,7 +98,7 @@ pub(crate) fn step(ending: &Ending, state: State) -> RecordChange {
             RecordChange::RecordedNotReplayable
         }
         (Ending::Done(_), _) => RecordChange::Recorded,
-        (Ending::Undo(_), _) => RecordChange::Undoing,
+        (Ending::Undo(_) | Ending::LeftToUndo(_), _) => RecordChange::Undoing,
         (Ending::NotUndone, _) => RecordChange::Parked,
         (_, State::Released) => RecordChange::Released,
         (_, State::Uncertain) => RecordChange::LeftUncertain,

@@ -20,6 +20,7 @@ use crate::{
         heartbeat::Registration,
         job::Job,
         lease::Lease,
+        race,
     },
     step::StepScope,
     store::{StoreError, StoreErrorKind},
@@ -189,6 +190,46 @@ impl HeldLease {
     }
 }
 
+impl HeldLease {
+    /// Writes that the call has failed for good, again and again while the lease stands, because
+    /// its steps are undone only then.
+    ///
+    /// Gives the error that stands, which is none where the store does not take it.
+    pub(crate) async fn decide(
+        &mut self,
+        mut error: RawOutcome,
+    ) -> Result<(Ended, RawOutcome), StoreError> {
+        let mut pause = Duration::from_millis(15);
+        loop {
+            let ending = Ending::Undo(error.clone());
+            self.know(ending.clone());
+            let (timer, observers) = (self.handle.timer(), self.handle.observers());
+            let reran = self.lease.attempt.stage() == Stage::RunAgain;
+            let (store, lease) = (self.handle.store(), &self.lease);
+            let writing = ending::end(store, observers, lease, &ending, reran);
+            let silent = || StoreError::new(StoreErrorKind::Unavailable, "writing a record");
+            let written = race(writing, timer.sleep_until(lease.ends())).await;
+            let failed = match written.unwrap_or_else(|| Err(silent())) {
+                Ok(ended) => {
+                    self.ended = true;
+                    return Ok((ended, error));
+                }
+                Err(failed) => failed,
+            };
+            match failed.is_transient() {
+                // The store may refuse it for its size.
+                false if error.is_error() => error = RawOutcome::not_replayable(),
+                true if !lease.is_over(timer.now()) => {
+                    timer.sleep(pause).await;
+                    pause = (pause * 2).min(lease.holding.lease() / 12);
+                }
+                // Dropped, it is written in the background, and the next call undoes.
+                _ => return Err(failed),
+            }
+        }
+    }
+}
+
 /// An ending that is not known to stand: dropped so, it is written in the background, because the
 /// body has run and its outcome is known.
 struct PendingCompletion<'a> {
@@ -233,6 +274,13 @@ impl Drop for HeldLease {
         };
         let is_poisoned = self.lease.attempt.is_poisoned();
         let ending = known.take().or_else(said).filter(|_| !is_poisoned);
+        let ending =
+            ending.map(
+                |ending| match self.lease.attempt.close_steps(ending, &self.lease) {
+                    Ending::Undo(error) => Ending::LeftToUndo(error),
+                    ending => ending,
+                },
+            );
         if let Some(ending) = ending {
             self.lease.start_completion();
             let (lease, place) = (Arc::clone(&self.lease), self.place.take());

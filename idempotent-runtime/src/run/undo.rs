@@ -76,6 +76,10 @@ impl ActiveCall {
         let steps = undoing.steps(scope).await?;
         let open = steps.iter().filter(|step| step.is_to_be_undone());
         scope.undos().look_for(open.map(|step| step.name));
+        if scope.undos().are_found() {
+            // Nothing of the body runs where nothing is looked for.
+            return Ok(steps);
+        }
         let grace = self.request.handle.defaults().step_grace;
         let limit = self.request.handle.timer().sleep(grace);
         let mut running = pin!(self.run(attempt, body));
@@ -101,7 +105,6 @@ impl ActiveCall {
             return Err(self.stopped(Stopped::Lost));
         };
         scope.close();
-        scope.has_looked();
         let steps = match steps {
             Some(steps) => Ok(steps),
             None => undoing.steps(scope).await,

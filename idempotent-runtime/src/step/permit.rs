@@ -75,7 +75,8 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     let lost = || Error::LeaseLost {
         operation: operation(),
     };
-    let (handle, lease) = scope.held().ok_or_else(lost)?;
+    let held = scope.held().filter(|_| scope.is_open());
+    let (handle, lease) = held.ok_or_else(lost)?;
     let store = handle.store();
     if !store.keeps_steps() {
         return Err(no_steps().into());
@@ -137,7 +138,7 @@ impl Permit {
             StepDecision::Ask(step) => (self.seen, self.asks) = (Some(step.version), true),
             StepDecision::Run(seen) => self.seen = seen,
         }
-        self.check_lease()?;
+        self.check_open()?;
         let begun = found.filter(|step| step.state == StepState::Begun);
         match begun {
             Some(step) if self.undo.is_none() || step.undo.is_some() => self.has_undo(step),
@@ -195,6 +196,15 @@ impl Permit {
     }
 
     /// A step begins only while the lease stands and the body runs.
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        self.check_lease()?;
+        match self.scope().is_open() {
+            true => Ok(()),
+            false => Err(self.lost()),
+        }
+    }
+
+    /// It is written only while the lease stands, and until the call ends.
     pub(super) fn check_lease(&self) -> Result<(), Error> {
         let is_over = self.writer().is_over() || self.attempt.is_lost();
         match is_over || self.scope().held().is_none() {
@@ -232,7 +242,7 @@ impl Permit {
                 self.seen = Some(begun.version);
                 self.keeps_name = self.on_crash == OnCrash::Uncertain;
                 self.has_undo(&Arc::new(begun));
-                self.check_lease()
+                self.check_open()
             }
             // What was in flight of an earlier run of it in this attempt.
             Some(_) => Err(self.doubt()),

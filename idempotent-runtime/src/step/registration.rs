@@ -1,6 +1,8 @@
 //! Steps with an undo: how they are registered, and found again.
 
-use std::{future::pending, sync::Arc};
+#[cfg(feature = "testing")]
+use std::future::pending;
+use std::sync::Arc;
 
 use super::permit::{Begun, Permit};
 use crate::{
@@ -56,7 +58,9 @@ impl Permit {
                 return Ok(Begun::Recorded(self, step));
             }
         }
-        pending().await
+        // A task that the body left behind goes on when the undos are through, and does nothing.
+        self.scope().is_over().await;
+        Err(self.lost())
     }
 
     /// A step that is recorded answers, and any other one stays pending.

@@ -27,6 +27,7 @@ pub(crate) struct StepScope {
     is_fresh: bool,
     names: Mutex<HashMap<StepName, Taken>>,
     has_steps: AtomicBool,
+    is_closing: AtomicBool,
     is_closed: AtomicBool,
     is_poisoned: AtomicBool,
     is_in_doubt: AtomicBool,
@@ -69,6 +70,7 @@ impl StepScope {
             is_fresh: meaning == Meaning::Fresh,
             names: Mutex::default(),
             has_steps: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             is_in_doubt: AtomicBool::new(false),
@@ -127,11 +129,6 @@ impl StepScope {
         self.is_looking.load(Ordering::SeqCst)
     }
 
-    /// The body is dropped, and what it found is undone.
-    pub(crate) fn has_looked(&self) {
-        self.is_looking.store(false, Ordering::SeqCst);
-    }
-
     pub(crate) fn undos(&self) -> &Undos {
         &self.undos
     }
@@ -145,11 +142,16 @@ impl StepScope {
         self.ended.notify_waiters();
     }
 
+    /// Whether a step runs.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.running.load(Ordering::SeqCst) > 0
+    }
+
     /// Resolves when no step runs.
     pub(crate) async fn is_through(&self) {
         loop {
             let ended = self.ended.notified();
-            if self.running.load(Ordering::SeqCst) == 0 {
+            if !self.is_at_work() {
                 return;
             }
             ended.await;
@@ -182,9 +184,32 @@ impl StepScope {
         self.has_steps.load(Ordering::SeqCst)
     }
 
+    /// From now on no step begins. Those that run may be written.
+    pub(crate) fn begin_to_close(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a step may begin.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_closing.load(Ordering::SeqCst) && self.held().is_some()
+    }
+
     /// From now on no step begins, and none is written.
     pub(crate) fn close(&self) {
+        self.begin_to_close();
         self.is_closed.store(true, Ordering::SeqCst);
+        self.ended.notify_waiters();
+    }
+
+    /// Resolves when nothing is written any more.
+    pub(crate) async fn is_over(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.is_closed.load(Ordering::SeqCst) {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// A step could not be recorded while the lease stood: this attempt writes nothing more.

@@ -85,7 +85,7 @@ impl Undos {
     }
 
     /// Whether all that is looked for is known.
-    pub(super) fn are_found(&self) -> bool {
+    pub(crate) fn are_found(&self) -> bool {
         let (known, sought) = (self.known(), self.sought.get());
         sought.is_some_and(|sought| sought.iter().all(|step| known.contains_key(step)))
     }

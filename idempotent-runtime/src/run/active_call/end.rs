@@ -18,8 +18,7 @@ impl ActiveCall {
     /// Writes how the body ended, and tells what answers the call instead of what its body said,
     /// where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
-        self.held.as_ref()?;
-        self.await_steps(attempt).await;
+        self.await_steps(attempt, &ending).await;
         let held = self.held.as_mut()?;
         let ending = attempt.close_steps(ending, held.lease());
         if attempt.is_poisoned() {
@@ -29,8 +28,18 @@ impl ActiveCall {
         }
         let in_doubt = ending == Ending::Uncertain && attempt.is_in_doubt();
         let outcome = executed(held.meaning(), attempt.stage());
-        let (error, sent_at) = (ending.error(), self.request.handle.timer().now());
-        let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
+        let sent_at = self.request.handle.timer().now();
+        let (ended, error) = match ending.error() {
+            None => {
+                let mut ending = Box::pin(held.end(ending));
+                (within(&self.span, ending.as_mut()).await, None)
+            }
+            Some(error) => match Box::pin(held.decide(error)).await {
+                Ok((ended, error)) => (Ok(ended), Some(error)),
+                // Its error is final only once its steps are undone.
+                Err(error) => return Some(Instead::Refused(error.into())),
+            },
+        };
         if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
             held.begin_to_undo(error, version, sent_at);
             if attempt.stage() == Stage::Answered {
@@ -67,9 +76,13 @@ impl ActiveCall {
         }
     }
 
-    /// Steps in other tasks are waited for, but no longer than `step_grace`.
-    async fn await_steps(&self, attempt: &Attempt) {
-        if let Some(scope) = attempt.steps().filter(|scope| scope.has_steps()) {
+    /// Steps in other tasks are waited for, but no longer than `step_grace`. From now on none
+    /// begins, and a caller that leaves meanwhile leaves this ending.
+    async fn await_steps(&self, attempt: &Attempt, ending: &Ending) {
+        let Some(scope) = attempt.steps() else { return };
+        scope.begin_to_close();
+        if scope.is_at_work() {
+            self.know(ending.clone());
             let handle = &self.request.handle;
             let limit = handle.timer().sleep(handle.defaults().step_grace);
             Box::pin(race(scope.is_through(), limit)).await;

@@ -185,7 +185,7 @@ impl ActiveCall {
         &mut self,
         connection: &mut (dyn Any + Send),
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
-        goes_forward().await;
+        goes_forward().await.map_err(Instead::Refused)?;
         let admitted = match &self.request.protection {
             Protection::Record(asked) => {
                 let claim = self.request.claim(asked);

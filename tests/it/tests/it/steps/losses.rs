@@ -164,7 +164,7 @@ async fn a_holder_that_was_left_uncertain_may_still_record_its_step(world: World
 
 /// A step in a task that outlives its call.
 async fn a_step_that_is_recorded_late_does_not_stand(world: World) {
-    let owner = world.owner().await;
+    let owner = world.owner_with(|builder| builder.step_grace("0s")).await;
     let gate = Gate::new();
     let held = gate.clone();
     let call = owner.call("trip").key("k");

@@ -1,5 +1,6 @@
 //! Sagas: a call that fails for good undoes what its steps did.
 
+mod decisions;
 mod ends;
 mod failures;
 mod registered;
