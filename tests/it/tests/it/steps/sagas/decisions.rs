@@ -1,6 +1,6 @@
 //! The decision that a call has failed for good, and what is under way when it is taken.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use idempotent_runtime::{
     Error, OnCrash, StoreErrorKind, current,
@@ -108,15 +108,11 @@ async fn j21_a_decision_that_is_not_answered_is_written_again(world: World) {
 /// A task that the body leaves behind, in a step of it.
 struct LeftBehind {
     gate: Gate,
-    task: Arc<Mutex<Option<tokio::task::JoinHandle<Result<(), BookError>>>>>,
 }
 
 impl LeftBehind {
     fn new() -> Self {
-        Self {
-            gate: Gate::new(),
-            task: Arc::default(),
-        }
+        Self { gate: Gate::new() }
     }
 
     /// Leaves a task behind that stands in a step of this name.
@@ -127,9 +123,8 @@ impl LeftBehind {
             gate.pass().await;
             Ok::<_, BookError>(())
         };
-        let task = tokio::spawn(current().enter(async move { step(name, body).await }));
+        tokio::spawn(current().enter(async move { step(name, body).await }));
         self.gate.arrived(arrived).await;
-        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 }
 
