@@ -292,7 +292,7 @@ async fn f20_truncated_outcome() {
 async fn f21_invalid_state_value() {
     for damage in [
         "UPDATE idempotent_records SET state = 0",
-        "UPDATE idempotent_records SET state = 6",
+        "UPDATE idempotent_records SET state = 7",
         "UPDATE idempotent_records SET state = 258",
         "UPDATE idempotent_records SET on_crash = 9",
         "UPDATE idempotent_records SET outcome_kind = 9",

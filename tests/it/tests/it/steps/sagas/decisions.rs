@@ -9,7 +9,7 @@ use idempotent_runtime::{
     testing::{Fault, Gate, On, Operation},
 };
 
-use super::{BookError, Saga, successor, verdict};
+use super::{BookError, Saga, a_moment, successor, verdict};
 use crate::harness::{World, while_time_goes_on};
 
 on_every_store![
@@ -152,7 +152,7 @@ async fn j21_a_caller_that_leaves_while_steps_are_awaited_leaves_its_end(world: 
         let (ended, returns) = call(true);
         let caller = tokio::spawn(ended);
         returns.arrived(1).await;
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        a_moment().await;
         caller.abort();
         assert!(caller.await.is_err(), "it waits for the task");
         let expected = match fails {
@@ -188,7 +188,7 @@ async fn j22_no_step_begins_while_others_are_awaited(world: World) {
     }));
     late.arrived(1).await;
     // The body has returned, and its call waits for the other step.
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    a_moment().await;
     late.open();
     goes.arrived(1).await;
     assert!(

@@ -1,13 +1,11 @@
 //! Undos that are registered before the body of their step.
 
-use std::time::Duration;
-
 use idempotent_runtime::{
     current,
     testing::{On, Operation},
 };
 
-use super::{BookError, Saga, verdict};
+use super::{BookError, Saga, a_moment, verdict};
 use crate::harness::{World, while_time_goes_on};
 
 on_every_store![
@@ -30,7 +28,7 @@ async fn j25_no_step_side_by_side_runs_before_the_record_stays(world: World) {
     });
     staying.arrived(1).await;
     // Time for the step that does not send it.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    a_moment().await;
     assert_eq!(saga.runs().0, [0; 3]);
     staying.open();
     call.await.expect("no panic").expect("it ends well");
