@@ -1,6 +1,6 @@
 //! A call with one step costs so much with us, and so much with DBOS: a call of ours whose body has
-//! one step, beside a workflow of DBOS that has one step. Both run on the same Postgres, in the same
-//! process and in turns. Each call has a fresh key and waits for its result.
+//! one step, beside a workflow of DBOS that has one step. Both run on the same Postgres, in the
+//! same process and in turns. Each call has a fresh key and waits for its result.
 //!
 //! `IDEMPOTENT_TEST_POSTGRES_URL` says where the server is; `cargo xtask servers` starts one.
 

@@ -25,7 +25,8 @@ pub(super) struct Agency {
     pub(super) protected: bool,
 }
 
-/// A desk that is killed with SIGKILL in every step once, when its booking stands and is not recorded. One booking each stands at the end.
+/// A desk that is killed with SIGKILL in every step once, when its booking stands and is not
+/// recorded. One booking each stands at the end.
 pub(super) fn killed_at_every_step(
     agency: &Agency,
     gateways: &[Gateway; 3],

@@ -36,8 +36,8 @@ use crate::{
     run::survive_in_place,
 };
 
-/// A handler that is to run, and its request. It is boxed, because it is handed from one future to the next until it is known
-/// whether it runs.
+/// A handler that is to run, and its request. It is boxed, because it is handed from one future to
+/// the next until it is known whether it runs.
 pub(crate) struct Execution<S> {
     service: S,
     pub(crate) head: request::Parts,
@@ -72,11 +72,11 @@ impl<S> Execution<S> {
         })
     }
 
-    /// Runs the handler in the task of its call, tells the client's side, which may have gone away, and says what is to be
-    /// recorded.
+    /// Runs the handler in the task of its call, tells the client's side, which may have gone away,
+    /// and says what is to be recorded.
     ///
-    /// A panic of the service's, of the response's body, of the seal or of the renderer ends here: past this function it would be
-    /// a crash of the call, after which the handler may run again.
+    /// A panic of the service's, of the response's body, of the seal or of the renderer ends here:
+    /// past this function it would be a crash of the call, after which the handler may run again.
     pub(crate) async fn run<B, R, E>(
         mut self: Box<Self>,
         attempt: Attempt,
@@ -199,7 +199,8 @@ impl Terms {
                 Ok(tell(told, verdict, client))
             }
             Some(Captured::Streaming(response, ended, verdict)) => {
-                // The store learns of it before the client does, because this process may die while the body is sent.
+                // The store learns of it before the client does, because this process may die while
+                // the body is sent.
                 if let Some(stage) = verdict.stage() {
                     attempt.reach(stage);
                     // Boxed, so that the future of every run does not hold room for it.
@@ -248,7 +249,8 @@ impl Terms {
         }
     }
 
-    /// Says what is recorded of a handler that gave no response: what is recorded of a response of 500.
+    /// Says what is recorded of a handler that gave no response: what is recorded of a response of
+    /// 500.
     fn fail<R, E>(
         &self,
         own: impl FnOnce(Response<Body<R>>) -> Result<Response<Body<R>>, E>,
@@ -289,7 +291,8 @@ impl Terms {
             StoredResponse::capture(head, body, trailers, &self.guard.rules.headers).encode();
         let sealed = match &self.guard.settings.seal {
             None => Ok(stored),
-            // The handler has come to its response, so a seal that panics costs no more than one that fails.
+            // The handler has come to its response, so a seal that panics costs no more than one
+            // that fails.
             Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(&self.record, stored)))
                 .unwrap_or_else(|_| Err("the seal panicked".into())),
         };
@@ -339,8 +342,8 @@ fn tell<R, E>(
     ending(verdict, outcome)
 }
 
-/// Says how a response ended that is given on: well also where its client went away, because what the handler did is done when it
-/// answers, and uncertain where the handler itself broke it off.
+/// Says how a response ended that is given on: well also where its client went away, because what
+/// the handler did is done when it answers, and uncertain where the handler itself broke it off.
 async fn ending_of_stream(ended: oneshot::Receiver<Ended>, verdict: Verdict) -> RawEnding {
     match (ended.await, verdict) {
         (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),

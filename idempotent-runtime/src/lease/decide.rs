@@ -47,7 +47,8 @@ pub struct Claim {
     reason = "it is taken apart where it is made, and a box would be an allocation for every takeover"
 )]
 pub enum Decision {
-    /// Writes this draft where `seen` stands; refused, it decides again on what stands there then.
+    /// The call writes this draft where `seen` stands. Refused, it decides again on what stands there
+    /// then.
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
@@ -56,19 +57,20 @@ pub enum Decision {
         /// What it means when it is applied.
         meaning: Meaning,
     },
-    /// Holds the record already: the answer to its own claim was lost.
+    /// The call holds the record already: the answer to its claim was lost.
     Mine(Arc<Record>),
-    /// Answers with the recorded outcome.
+    /// The recorded outcome answers the call.
     Replay(Arc<Record>),
-    /// Refuses: the outcome that was recorded has expired.
+    /// The call is refused: the outcome that was recorded has expired.
     Expired(Arc<Record>),
-    /// Refuses: the key belongs to a call with other arguments.
+    /// The call is refused: the key belongs to a call with other arguments.
     KeyReused(Arc<Record>),
-    /// Refuses: nobody knows whether it happened.
+    /// The call is refused: it is unknown whether it happened.
     Uncertain(Arc<Record>),
-    /// Refuses: too many holders vanished.
+    /// The call is refused: too many holders vanished, or an undo failed.
     Parked(Arc<Record>),
-    /// Waits, or refuses: somebody holds it for this much longer, by the store's clock.
+    /// The call waits or is refused: another holder has a lease for this much longer, by the store's
+    /// clock.
     InProgress(Arc<Record>, Duration),
 }
 

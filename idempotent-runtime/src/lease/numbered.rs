@@ -43,7 +43,7 @@ pub enum Next {
     AwaitGap(u64),
     /// As [`sequence::Decision::Overtaken`].
     Overtaken(Arc<Record>),
-    /// Refuses: the record is no stream that this build can read.
+    /// The call is refused: the record is no stream that this build can read.
     Damaged,
 }
 

@@ -24,13 +24,14 @@ pub enum Settlement {
     Undo(RawOutcome),
 }
 
-/// The draft that settles `record`, or `None` where there is nothing to settle at `now`, by the store's clock: only an uncertain or a
-/// parked record can be settled, and one whose lease is over, whether or not a call has come since that would leave it so. Only a
-/// parked one can be resumed, and one that the next call would park. It is put where the version of `record` stands, and stays for
-/// `keep` after it has expired.
+/// The draft that settles `record`, or `None` where there is nothing to settle at `now`, by the
+/// store's clock: only an uncertain or a parked record can be settled, and one whose lease is over,
+/// whether or not a call has come since that would leave it so. Only a parked one can be resumed,
+/// and one that the next call would park. It is put where the version of `record` stands, and stays
+/// for `keep` after it has expired.
 ///
-/// The next version is nobody's: a holder that was only paused finds another attempt id and has lost. It binds its key for as long as
-/// the call chose, counted from now.
+/// The next version is nobody's: a holder that was only paused finds another attempt id and has
+/// lost. It binds its key for as long as the call chose, counted from now.
 #[must_use]
 pub fn settle(
     record: &Record,

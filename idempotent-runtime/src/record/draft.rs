@@ -32,8 +32,8 @@ pub struct Draft {
     pub lease: Moment,
     /// When the record may stop binding calls.
     pub expires: Moment,
-    /// How long the record stays from then on, for whoever audits. No part of the record: it is for a store that forgets by
-    /// itself, and a purge is told it [again](crate::Store::purge).
+    /// How long the record stays from then on, for whoever audits. No part of the record: it is for
+    /// a store that forgets by itself, and a purge is told it [again](crate::Store::purge).
     pub keep: Duration,
     /// The outcome that stands afterwards.
     pub outcome: Option<RawOutcome>,
@@ -89,8 +89,9 @@ impl Draft {
         matches!(self.expires, Moment::In(kept) if kept >= WHILE_UNDOS_ARE_OPEN)
     }
 
-    /// Whether the draft only says how the attempt ended that `previous` is a version of: all else in it stands there, because a
-    /// version never changes, and need not be written again over this one.
+    /// Whether the draft only says how the attempt ended that `previous` is a version of: all else
+    /// in it stands there, because a version never changes, and need not be written again over this
+    /// one.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     pub(crate) fn only_completes(&self, previous: &Record) -> bool {
         self.state == State::Done

@@ -21,9 +21,9 @@ pub(crate) enum BeatResult {
     Never,
 }
 
-/// Prolongs the lease of a holding that was claimed at `since` once. After a failure the next try comes sooner; when the
-/// lease has run out meanwhile by the holder's own timer, the holder is told, and the tries go on: the version may
-/// still stand.
+/// Prolongs the lease of a holding that was claimed at `since` once. After a failure the next try
+/// comes sooner; when the lease has run out meanwhile by the holder's own timer, the holder is
+/// told, and the tries go on: the version may still stand.
 pub(crate) async fn beat(
     store: &dyn Store,
     heartbeats: &Shared,
@@ -57,7 +57,8 @@ pub(crate) async fn beat(
                 lease.prolonged(sent_at);
                 tell(heartbeats, attempt, RecordChange::Heartbeat);
                 if lease.is_ending() {
-                    // The store takes writes, so an ending that it has not taken need not wait for its turn.
+                    // The store takes writes, so an ending that it has not taken need not wait for
+                    // its turn.
                     lease.flush_now(heartbeats.timer.now());
                 }
                 return BeatResult::Until(sent_at.saturating_add(length / 3));
@@ -104,7 +105,8 @@ fn tell(heartbeats: &Shared, attempt: &Attempt, change: RecordChange) {
     observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
 }
 
-/// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told when that ends.
+/// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told
+/// when that ends.
 fn outstayed(heartbeats: &Shared, lease: &Lease) -> BeatResult {
     let attempt = &lease.attempt;
     if !lease.is_over(heartbeats.timer.now()) {

@@ -22,7 +22,8 @@ pub(crate) struct Lease {
     pub(crate) attempt: Attempt,
     pub(crate) holding: Holding,
     version: Mutex<Version>,
-    /// When the lease ends by the holder's own timer, in microseconds: counted from before the write was sent, so it is never later than the store's.
+    /// When the lease ends by the holder's own timer, in microseconds: counted from before the
+    /// write was sent, so it is never later than the store's.
     ends: AtomicU64,
     /// Whether the store is to know that the body has answered.
     has_answered: AtomicBool,
@@ -35,7 +36,8 @@ pub(crate) struct Lease {
     flush_requested: Mutex<Option<Duration>>,
 }
 
-/// How often at most an ending that somebody waits for is tried out of turn: a store that answers looks may take no writes for long.
+/// How often at most an ending that somebody waits for is tried out of turn: a store that answers
+/// looks may take no writes for long.
 const HURRY: Duration = Duration::from_millis(100);
 
 impl Lease {
@@ -116,8 +118,8 @@ impl Lease {
         self.ends() <= now
     }
 
-    /// Says that the body is through and its ending is being written. Heartbeats go on, because the write may take
-    /// longer than the lease; a refusal is for the ending to explain.
+    /// Says that the body is through and its ending is being written. Heartbeats go on, because the
+    /// write may take longer than the lease; a refusal is for the ending to explain.
     pub(crate) fn start_completion(&self) {
         self.ending.store(true, Ordering::Release);
     }

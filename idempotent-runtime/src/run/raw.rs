@@ -32,8 +32,9 @@ where
     run_admitted(call, attempt, body).await
 }
 
-/// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
-/// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
+/// The same, where the body and what comes after it has a task of its own: once the call is
+/// admitted, the caller's future may be dropped, and the call runs on and is recorded. Dropped
+/// before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
     request: Result<Request, Box<Error>>,
     body: F,

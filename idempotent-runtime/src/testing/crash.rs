@@ -18,18 +18,23 @@ use crate::{
     testing::{ManualClock, Operation},
 };
 
-/// Lets the process that runs a call die at every point of it, one after the other, and another process call again.
+/// Lets the process that runs a call die at every point of it, one after the other, and another
+/// process call again.
 ///
-/// The points are those before and after each write and look of the store, among them the one that hurts most, between the effect
-/// of a call, a step or an undo and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
-/// of them is done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a second is waited. Of a body that
-/// runs in a task of its own (`on_cancel = detach`), only the store's points are met. A call that is dropped on its way, by a `select!` or a
-/// timeout, is released beside what goes on: the points of that release come now here, now there, or not at all.
+/// The points are those before and after each write and look of the store, among them the one that
+/// hurts most, between the effect of a call, a step or an undo and its record, and those where the
+/// call gives way because something it awaits is not ready. What a body does between two of them is
+/// done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a
+/// second is waited. Of a body that runs in a task of its own (`on_cancel = detach`), only the
+/// store's points are met. A call that is dropped on its way, by a `select!` or a timeout, is
+/// released beside what goes on: the points of that release come now here, now there, or not at
+/// all.
 ///
-/// A process is a handle and a runtime of its own over a memory store that both share. When the first one dies, its
-/// calls and tasks are dropped where they are, and nothing that it still does reaches the store, neither a heartbeat nor a
-/// release. Destructors run, unlike those of a process that is killed. Then time goes on until its leases are over, and the second process
-/// makes the same call, to its end. What happened outside the store stays: that is what a check looks at.
+/// A process is a handle and a runtime of its own over a memory store that both share. When the
+/// first one dies, its calls and tasks are dropped where they are, and nothing that it still does
+/// reaches the store, neither a heartbeat nor a release. Destructors run, unlike those of a process
+/// that is killed. Then time goes on until its leases are over, and the second process makes the
+/// same call, to its end. What happened outside the store stays: that is what a check looks at.
 ///
 /// # Examples
 ///
@@ -92,18 +97,22 @@ impl CrashPoints {
         self
     }
 
-    /// Runs `call` in a process that dies, and again in one that lives, for each point that there is, and returns the points.
+    /// Runs `call` in a process that dies, and again in one that lives, for each point that there
+    /// is, and returns the points.
     ///
-    /// `world` makes what outlives the processes, anew for each death: a gateway, a database. It has a runtime of its own, in which it
-    /// may leave tasks. `call` runs with the handle that it is given, which is also that of the task; a function whose `handle`
-    /// is another one has no points of the store. `check` gets the world, and what the
-    /// second process was told. What a call asks of the store must depend on nothing but its world, so that every run meets the same points.
+    /// `world` makes what outlives the processes, anew for each death: a gateway, a database. It
+    /// has a runtime of its own, in which it may leave tasks. `call` runs with the handle that it
+    /// is given, which is also that of the task; a function whose `handle` is another one has no
+    /// points of the store. `check` gets the world, and what the second process was told. What a
+    /// call asks of the store must depend on nothing but its world, so that every run meets the
+    /// same points.
     ///
     /// # Panics
     ///
-    /// In an async context, because it runs runtimes of its own: call it in a plain `#[test]`. Where `set_up` makes a handle that cannot
-    /// be built. When `world`, `call` or `check` panics, so does this; where the first process had died by then, its point is written to
-    /// the standard error.
+    /// In an async context, because it runs runtimes of its own: call it in a plain `#[test]`.
+    /// Where `set_up` makes a handle that cannot be built. When `world`, `call` or `check` panics,
+    /// so does this; where the first process had died by then, its point is written to the standard
+    /// error.
     pub fn run<W, T>(
         &self,
         world: impl AsyncFn() -> W,
@@ -153,7 +162,8 @@ impl CrashPoints {
         call: impl AsyncFnOnce(&Idempotency) -> T,
     ) -> CrashPoint {
         let timer = ManualClock::new();
-        // Its time stands still while it lives, so that this only tells when it gives up afterwards.
+        // Its time stands still while it lives, so that this only tells when it gives up
+        // afterwards.
         let builder = self.builder(store, &timer).max_run_time("24h");
         let idem = builder.build().expect("the set-up is sound");
         let process = process();
@@ -235,10 +245,12 @@ async fn leases_end(store: &dyn Store, clock: &ManualClock) {
     }
 }
 
-/// How long threads that a process leaves behind are waited for. Those that wait for it themselves never end, and do nothing any more.
+/// How long threads that a process leaves behind are waited for. Those that wait for it themselves
+/// never end, and do nothing any more.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// Waits until the heartbeat thread of a process that has died has given up, unless one of its calls waits in a thread, and so for ever.
+/// Waits until the heartbeat thread of a process that has died has given up, unless one of its
+/// calls waits in a thread, and so for ever.
 async fn buried(idem: &Idempotency, timer: &ManualClock) {
     const LONG: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 

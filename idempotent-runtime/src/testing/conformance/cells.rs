@@ -110,8 +110,9 @@ pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Su
     }
 }
 
-/// A05: an expired record still stands: who would claim must have seen it, so that its token counts. What is done or
-/// released may be gone by itself, and what begins there has a greater token all the same.
+/// A05: an expired record still stands: who would claim must have seen it, so that its token
+/// counts. What is done or released may be gone by itself, and what begins there has a greater
+/// token all the same.
 pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
@@ -235,7 +236,8 @@ pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     assert_eq!(ended.expires, before.expires);
 }
 
-/// Where nothing stood there is no moment to keep: a lease and a retention that a draft keeps there are over at once.
+/// Where nothing stood there is no moment to keep: a lease and a retention that a draft keeps there
+/// are over at once.
 pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
@@ -274,8 +276,8 @@ pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
     }
 }
 
-/// Whoever claims what is done is shown it and the time, whatever a client knows of it: also where nothing but the version
-/// tells that it is another outcome.
+/// Whoever claims what is done is shown it and the time, whatever a client knows of it: also where
+/// nothing but the version tells that it is another outcome.
 pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
@@ -308,7 +310,8 @@ pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn S
     }
 }
 
-/// Ids and versions that differ in one bit are different ones, and a version counts only under its own id.
+/// Ids and versions that differ in one bit are different ones, and a version counts only under its
+/// own id.
 pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     let store = subject.store().await;
     let bytes = *id(1).as_bytes();

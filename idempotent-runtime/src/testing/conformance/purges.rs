@@ -16,8 +16,8 @@ use crate::{
     store::{Store, Swap},
 };
 
-/// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must settle. What is done or
-/// released may be gone by itself once it is expired.
+/// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must
+/// settle. What is done or released may be gone by itself once it is expired.
 pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let store = subject.store().await;
     let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
@@ -159,7 +159,8 @@ pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
 }
 
-/// A purge looks and deletes in one step: one that deletes what it saw before takes a record from whoever has claimed it meanwhile.
+/// A purge looks and deletes in one step: one that deletes what it saw before takes a record from
+/// whoever has claimed it meanwhile.
 pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
     subject: &dyn Subject,
 ) {
@@ -283,7 +284,8 @@ pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     }
 }
 
-/// How long what is expired stays is said by the purge, also of what was to stay for longer when it was written.
+/// How long what is expired stays is said by the purge, also of what was to stay for longer when it
+/// was written.
 pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     for number in 0..4 {
@@ -336,7 +338,8 @@ pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn Subject
     assert_eq!(look(&*store, id(1000)).await.record, Some(live));
 }
 
-/// Leaves `count` expired records under the ids from 0: abandoned ones, which no store forgets by itself.
+/// Leaves `count` expired records under the ids from 0: abandoned ones, which no store forgets by
+/// itself.
 async fn expired(subject: &dyn Subject, store: &Arc<dyn Store>, count: u32) {
     for number in 0..count {
         applied(&**store, id(number), None, &claim()).await;

@@ -19,8 +19,8 @@ use crate::{
     testing::Operation,
 };
 
-/// Which of its points ends a process. Those of the store are counted apart, because how often a call gives way may depend on
-/// what goes on beside it.
+/// Which of its points ends a process. Those of the store are counted apart, because how often a
+/// call gives way may depend on what goes on beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Store(usize),
@@ -72,7 +72,8 @@ impl Life {
         self.course().died.is_some()
     }
 
-    /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that may ask for long.
+    /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that
+    /// may ask for long.
     fn is_ending_here(&self) -> bool {
         !self.course().left && thread::current().id() == self.thread
     }

@@ -1,4 +1,5 @@
-//! Bad input: keys, arguments, outcomes and rows that nobody should send. A typed error each, and nothing runs twice.
+//! Bad input: keys, arguments, outcomes and rows that nobody should send. A typed error each, and
+//! nothing runs twice.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Deliberate faults, each of which the model must catch: they show that every promise can be broken.
+//! Deliberate faults, each of which the model must catch: they show that every promise can be
+//! broken.
 
 use idempotent_runtime::policy::OnCrash::{self, Reconcile, Rerun, Uncertain};
 
