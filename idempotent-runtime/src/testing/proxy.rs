@@ -17,10 +17,11 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Stands between a client and a server of any protocol that runs over TCP and answers what it is asked.
+/// Stands between a client and a server of any protocol that runs over TCP and answers what it is
+/// asked.
 ///
-/// It counts round trips: how often a client spoke after the server had. It can cut connections where a client cannot tell what
-/// the server did.
+/// It counts round trips: how often a client spoke after the server had. It can cut connections
+/// where a client cannot tell what the server did.
 ///
 /// # Examples
 ///
@@ -55,7 +56,8 @@ pub enum Disconnect {
     BeforeAnswer,
     /// The server answers, and half of what it sends first reaches the client.
     InAnswer,
-    /// The server answers, and the client hears nothing on a connection that stays open until the client closes it.
+    /// The server answers, and the client hears nothing on a connection that stays open until the
+    /// client closes it.
     Silence,
 }
 
@@ -119,10 +121,15 @@ impl Proxy {
         self.cut_after(0, cut);
     }
 
-    /// Cuts the connection on which a request comes after `requests` others, on whichever connections these are. Opening a
-    /// connection takes requests, too.
+    /// Cuts the connection on which a request comes after `requests` others, on whichever
+    /// connections these are. Opening a connection takes requests, too.
     pub fn cut_after(&self, requests: u64, cut: Disconnect) {
         *lock(&self.shared.cut) = Some((requests, cut));
+    }
+
+    /// Forgets a cut that has not come yet.
+    pub fn cut_nothing(&self) {
+        *lock(&self.shared.cut) = None;
     }
 
     /// Cuts every connection that there is.
