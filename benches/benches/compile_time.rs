@@ -1,5 +1,5 @@
-//! What the attribute costs at compile time: a program with 100 annotated functions, beside the same program without
-//! the attribute. It asserts nothing.
+//! What the attribute costs at compile time: a program with 100 annotated functions, beside the
+//! same program without the attribute. It asserts nothing.
 
 use std::{
     fmt::Write as _,

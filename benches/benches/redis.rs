@@ -1,6 +1,6 @@
-//! What a call costs on Redis, beside the commands that somebody would write by hand: `SET` with `NX`, `GET` and `PX` that
-//! claims and a `SET` with `XX` that records for a first call, a `GET` for a replay. All tasks share one connection, as they do
-//! with ours.
+//! What a call costs on Redis, beside the commands that somebody would write by hand: `SET` with
+//! `NX`, `GET` and `PX` that claims and a `SET` with `XX` that records for a first call, a `GET`
+//! for a replay. All tasks share one connection, as they do with ours.
 //!
 //! `IDEMPOTENT_TEST_REDIS_URL` says where the server is; `cargo xtask servers` starts one.
 

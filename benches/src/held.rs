@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Connections that are held, as somebody would who writes statements by hand and cares what they cost: none is pinged, as
-/// the store's own are not. Clones are the same connections.
+/// Connections that are held, as somebody would who writes statements by hand and cares what they
+/// cost: none is pinged, as the store's own are not. Clones are the same connections.
 #[derive(Debug)]
 pub struct Held<C>(Arc<Vec<Mutex<C>>>);
 

@@ -16,13 +16,15 @@ pub use self::held::Held;
 /// How often each side is measured.
 const ROUNDS: u32 = 31;
 
-/// Tells whether this run measures: `cargo bench` does, `cargo test` only sees whether a benchmark runs at all.
+/// Tells whether this run measures: `cargo bench` does, `cargo test` only sees whether a benchmark
+/// runs at all.
 #[must_use]
 pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// Where the server is with which this run measures; `None` where it does not measure, or nobody said where a server is.
+/// Where the server is with which this run measures; `None` where it does not measure, or nobody
+/// said where a server is.
 #[must_use]
 pub fn server(variable: &str) -> Option<String> {
     if !is_measuring() {
@@ -42,8 +44,8 @@ pub fn hint(missing: &str) {
     eprintln!("{missing}");
 }
 
-/// A table of ratios: the time that a piece of work takes with us, over the time that it takes otherwise in the same
-/// round. Each column shows its own median.
+/// A table of ratios: the time that a piece of work takes with us, over the time that it takes
+/// otherwise in the same round. Each column shows its own median.
 #[derive(Debug)]
 pub struct Ratios {
     what: &'static str,

@@ -1,5 +1,5 @@
-//! Starts the program in `examples/http`. It stands in a package of its own, because it brings a web framework and a client, for
-//! which every other example here would wait.
+//! Starts the program in `examples/http`. It stands in a package of its own, because it brings a
+//! web framework and a client, for which every other example here would wait.
 
 use std::{env, process::Command};
 

@@ -1,5 +1,5 @@
-//! Reads any bytes as the value of `Idempotency-Key`: never panics, agrees with the crate `sfv`, and every key comes back from
-//! the field that it is written to.
+//! Reads any bytes as the value of `Idempotency-Key`: never panics, agrees with the crate `sfv`,
+//! and every key comes back from the field that it is written to.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Reads any bytes as a stored response, as they are and as contents under a sound digest: never panics, and what is read is
-//! read again from what is written.
+//! Reads any bytes as a stored response, as they are and as contents under a sound digest: never
+//! panics, and what is read is read again from what is written.
 
 #![no_main]
 

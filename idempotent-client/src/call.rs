@@ -49,11 +49,12 @@ pub(crate) enum Keyed {
     Never,
 }
 
-/// What somebody wants to have done, however often it is asked for: an order to be charged, a message to be sent.
+/// What somebody wants to have done, however often it is asked for: an order to be charged, a
+/// message to be sent.
 ///
-/// Its key is derived from the operation and the id, the namespace and the account that were set, and from nothing else: not
-/// from the amount, the time or the attempt.
-/// Take an id that means this one wish, such as that of the order, and nothing that says who a person is.
+/// Its key is derived from the operation and the id, the namespace and the account that were set,
+/// and from nothing else: not from the amount, the time or the attempt. Take an id that means this
+/// one wish, such as that of the order, and nothing that says who a person is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Intent {
     pub(crate) operation: Arc<str>,
@@ -72,8 +73,8 @@ impl Intent {
         }
     }
 
-    /// Says when the wish came up. Where no journal has seen it, this is how old its key counts: a key that the server may
-    /// have forgotten is not sent.
+    /// Says when the wish came up. Where no journal has seen it, this is how old its key counts: a
+    /// key that the server may have forgotten is not sent.
     #[must_use]
     pub fn begun(mut self, begun: SystemTime) -> Self {
         self.begun = Some(begun);
@@ -106,16 +107,17 @@ impl ClientCall {
         Self::default()
     }
 
-    /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none. A header that
-    /// stands on the request counts for more.
+    /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and
+    /// TRACE have none. A header that stands on the request counts for more.
     #[must_use]
     pub fn key(mut self, key: ClientKey) -> Self {
         self.source = Source::Given(key);
         self
     }
 
-    /// Gives the call the key of this intent, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none,
-    /// and are sent each time. A header that stands on the request counts for more.
+    /// Gives the call the key of this intent, whatever its method, unless that only reads: GET,
+    /// HEAD, OPTIONS and TRACE have none, and are sent each time. A header that stands on the
+    /// request counts for more.
     #[must_use]
     pub fn intent(mut self, intent: Intent) -> Self {
         self.source = Source::Intent(intent);
@@ -124,7 +126,8 @@ impl ClientCall {
 
     /// Says for which of the server's accounts the call is made, in place of what
     /// [`KeysBuilder::account`](crate::KeysBuilder::account) says of all calls: a name that stays the same when a token is
-    /// renewed, and no secret, for the journal keeps it. Each account has intents and keys of its own.
+    /// renewed, and no secret, for the journal keeps it. Each account has intents and keys of its
+    /// own.
     #[must_use]
     pub fn account(mut self, account: &str) -> Self {
         self.account = Some(account.into());
@@ -138,24 +141,25 @@ impl ClientCall {
         self
     }
 
-    /// Sends the call without a key, as to a route that ignores keys where others of its server honour them. What may have
-    /// happened is then not sent again.
+    /// Sends the call without a key, as to a route that ignores keys where others of its server
+    /// honour them. What may have happened is then not sent again.
     #[must_use]
     pub fn without_key(mut self) -> Self {
         self.keyed = Keyed::Never;
         self
     }
 
-    /// Sets how long the call may take with all its attempts, in place of the [limit](crate::Limits::deadline) that all calls
-    /// have.
+    /// Sets how long the call may take with all its attempts, in place of the
+    /// [limit](crate::Limits::deadline) that all calls have.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Takes the body from `make`, once for every attempt and once before the first, to hash it. That is how a stream can be
-    /// sent again. Where an attempt gets other bytes than those that were hashed, it is broken off before its last byte.
+    /// Takes the body from `make`, once for every attempt and once before the first, to hash it.
+    /// That is how a stream can be sent again. Where an attempt gets other bytes than those that
+    /// were hashed, it is broken off before its last byte.
     #[must_use]
     pub fn body_from(mut self, make: impl Fn() -> Body + Send + Sync + 'static) -> Self {
         self.factory = Some(Factory(Arc::new(make)));

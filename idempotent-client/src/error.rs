@@ -10,10 +10,11 @@ use crate::key::{ClientKey, InvalidClientKey};
 use crate::policy::decide::StopReason;
 use idempotent_runtime::StoreError;
 
-/// Says why a call ended without an outcome, and what to do. [`key`](Self::key) is that of a call that was sent: the
-/// call can be resumed with it, or somebody can ask the server about it.
+/// Says why a call ended without an outcome, and what to do. [`key`](Self::key) is that of a call
+/// that was sent: the call can be resumed with it, or somebody can ask the server about it.
 ///
-/// It comes as [`reqwest_middleware::Error::Middleware`]; [`ClientError::from_error`] finds it there. Keys never appear in messages.
+/// It comes as [`reqwest_middleware::Error::Middleware`]; [`ClientError::from_error`] finds it
+/// there. Keys never appear in messages.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -21,8 +22,8 @@ pub enum ClientError {
     #[error(transparent)]
     InvalidKey(#[from] InvalidClientKey),
 
-    /// Nobody knows whether the call took effect. Send the same call with the same key again while the server keeps it, or
-    /// find out.
+    /// Nobody knows whether the call took effect. Send the same call with the same key again while
+    /// the server keeps it, or find out.
     #[error("nobody knows whether the call took effect, {}", reason(*.why))]
     #[non_exhaustive]
     Unknown {
@@ -42,7 +43,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The server wants to be asked later than anybody waits here. Send the same call with the same key then.
+    /// The server wants to be asked later than anybody waits here. Send the same call with the same
+    /// key then.
     #[error("the server wants to be asked again in {after:?}")]
     #[non_exhaustive]
     RetryLater {
@@ -52,8 +54,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The server knows the key from another request. A person must look: the key is spent, and a new one is never made up,
-    /// because it might do the same thing twice.
+    /// The server knows the key from another request. A person must look: the key is spent, and a
+    /// new one is never made up, because it might do the same thing twice.
     #[error(
         "the server knows this key from another request, find out which before you take a new key"
     )]
@@ -71,9 +73,10 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The call stood in the journal as one to be sent when it was [listed](crate::IdempotencyKeys::unfinished), and does not any more:
-    /// whoever made it was told that it did nothing, or how it ended, or somebody [forgot](crate::IdempotencyKeys::forget) it. Nothing
-    /// was sent.
+    /// The call stood in the journal as one to be sent when it was
+    /// [listed](crate::IdempotencyKeys::unfinished), and does not any more: whoever made it was
+    /// told that it did nothing, or how it ended, or somebody
+    /// [forgot](crate::IdempotencyKeys::forget) it. Nothing was sent.
     #[error("the call ended, or left the journal, since it was listed, nothing was sent")]
     #[non_exhaustive]
     Withdrawn {
@@ -101,7 +104,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The call took effect earlier, and its response is not kept any more, by the server or by the journal.
+    /// The call took effect earlier, and its response is not kept any more, by the server or by the
+    /// journal.
     #[error("the call took effect, and its response is not to be had any more")]
     #[non_exhaustive]
     ResultGone {
@@ -117,8 +121,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The function that makes the body made other bytes than before; the attempt was broken off. An earlier one may have
-    /// taken effect.
+    /// The function that makes the body made other bytes than before; the attempt was broken off.
+    /// An earlier one may have taken effect.
     #[error("the body is not the same as before, so it was not sent to its end")]
     #[non_exhaustive]
     BodyChanged {
@@ -126,9 +130,10 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The key was sent to another origin, and the call may have taken effect there. Either the client beneath followed a redirect:
-    /// build it with [`KeysBuilder::build`](crate::KeysBuilder::build), which prevents that. Or a middleware inside changes addresses:
-    /// put it outside.
+    /// The key was sent to another origin, and the call may have taken effect there. Either the
+    /// client beneath followed a redirect: build it with
+    /// [`KeysBuilder::build`](crate::KeysBuilder::build), which prevents that. Or a middleware
+    /// inside changes addresses: put it outside.
     #[error(
         "the key was sent to another origin, by a redirect or by a middleware inside: build the client with `IdempotencyKeys::builder(…).build(…)`, and put what changes addresses outside"
     )]
@@ -138,7 +143,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The deadline was over before the body was there that was to be read, or hashed; nothing was sent.
+    /// The deadline was over before the body was there that was to be read, or hashed; nothing was
+    /// sent.
     #[error("the deadline was over before the body was read, nothing was sent")]
     BodyTimedOut,
 
@@ -146,8 +152,9 @@ pub enum ClientError {
     #[error("the call was given up at its deadline")]
     TimedOut,
 
-    /// The journal could not be written; nothing was sent. Where it does not say what it wrote, the call is taken out of it again; where
-    /// it cannot be told that either, the call may stand there as one to be sent.
+    /// The journal could not be written; nothing was sent. Where it does not say what it wrote, the
+    /// call is taken out of it again; where it cannot be told that either, the call may stand there
+    /// as one to be sent.
     #[error("the journal failed, so nothing was sent")]
     #[non_exhaustive]
     Journal {

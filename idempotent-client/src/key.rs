@@ -14,8 +14,8 @@ use idempotent_runtime::{
 /// The longest key in bytes, quotes and backslashes that escape others left aside.
 pub const LONGEST_KEY: usize = 255;
 
-/// An idempotency key: 1 to 255 printable ASCII characters. It can be a handle to a stored response, so `Debug` does not
-/// show it.
+/// An idempotency key: 1 to 255 printable ASCII characters. It can be a handle to a stored
+/// response, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey(IdempotencyKey);
 
@@ -41,7 +41,8 @@ impl ClientKey {
     ///
     /// # Errors
     ///
-    /// Where the text is empty or blank, longer than 255 bytes, or holds anything but printable ASCII.
+    /// Where the text is empty or blank, longer than 255 bytes, or holds anything but printable
+    /// ASCII.
     pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidClientKey> {
         Ok(Self(IdempotencyKey::new(text.as_ref())?))
     }
@@ -52,7 +53,8 @@ impl ClientKey {
         Self::uuid(rand::random(), 4)
     }
 
-    /// Derives the key of an intent: the same for the same words in every process and every release.
+    /// Derives the key of an intent: the same for the same words in every process and every
+    /// release.
     pub(crate) fn derived(namespace: &str, account: &str, operation: &str, intent: &str) -> Self {
         let mut buffer = Vec::new();
         let parts = ["idempotent-client-key-1", namespace, operation, intent];

@@ -24,17 +24,18 @@ use idempotent_runtime::{
     clock::{Clock, SystemClock, Timer, TokioTimer},
 };
 
-/// Gives calls a key before their first attempt, and sends them again with the same key and the same bytes until their
-/// outcome is known or nobody can know it. Clones are the same middleware.
+/// Gives calls a key before their first attempt, and sends them again with the same key and the
+/// same bytes until their outcome is known or nobody can know it. Clones are the same middleware.
 ///
-/// It retries by itself: put middlewares that sign or authorise inside it, with `with` after it, and they run at every
-/// attempt.
+/// It retries by itself: put middlewares that sign or authorise inside it, with `with` after it,
+/// and they run at every attempt.
 ///
 /// # Cancel safety
 ///
-/// A call that is dropped sends nothing more. With a journal, or where it has an intent or a key of yours, what may have happened stays
-/// there, with its key. A call with a random key and without a journal leaves its key with nobody: making it again is a new call, which may
-/// do it twice. Bound such a call by a deadline, which ends in an error that holds the key, and not by dropping it.
+/// A call that is dropped sends nothing more. With a journal, or where it has an intent or a key of
+/// yours, what may have happened stays there, with its key. A call with a random key and without a
+/// journal leaves its key with nobody: making it again is a new call, which may do it twice. Bound
+/// such a call by a deadline, which ends in an error that holds the key, and not by dropping it.
 ///
 /// # Examples
 ///
@@ -116,10 +117,12 @@ impl IdempotencyKeys {
         }
     }
 
-    /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a process that died, and
-    /// those that ended with [`ClientError::Unknown`](crate::ClientError::Unknown) and its like. Calls that this process
-    /// is making right now are left out; those of other processes that share the journal are not. A call whose entry cannot be
-    /// read is in the list as a [`CorruptEntry`], which counts towards `limit` until somebody takes it out of the journal.
+    /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a
+    /// process that died, and those that ended with
+    /// [`ClientError::Unknown`](crate::ClientError::Unknown) and its like. Calls that this process
+    /// is making right now are left out; those of other processes that share the journal are not. A
+    /// call whose entry cannot be read is in the list as a [`CorruptEntry`], which counts towards
+    /// `limit` until somebody takes it out of the journal.
     ///
     /// # Errors
     ///
@@ -150,8 +153,9 @@ impl IdempotencyKeys {
             .collect())
     }
 
-    /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts as new, also for another
-    /// request. A call that somebody took up, or that ended, since it was listed stays. Returns whether it was taken out.
+    /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts
+    /// as new, also for another request. A call that somebody took up, or that ended, since it was
+    /// listed stays. Returns whether it was taken out.
     ///
     /// # Errors
     ///
@@ -198,41 +202,44 @@ impl KeysBuilder {
         self
     }
 
-    /// Writes every call that has a key into `journal` before it is sent. Unless set, only calls with an intent or a key of
-    /// the caller's are remembered, in memory.
+    /// Writes every call that has a key into `journal` before it is sent. Unless set, only calls
+    /// with an intent or a key of the caller's are remembered, in memory.
     pub fn journal(mut self, journal: impl ClientJournal) -> Self {
         self.journal = Some(Arc::new(journal));
         self
     }
 
-    /// Sets what keeps the intents of this application apart from those of others that call the same server with the same
-    /// account. A changed namespace changes every key.
+    /// Sets what keeps the intents of this application apart from those of others that call the
+    /// same server with the same account. A changed namespace changes every key.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.settings.namespace = namespace.into();
         self
     }
 
-    /// Says for which of the servers' accounts calls are made that do not [say it themselves](crate::ClientCall::account): a name that
-    /// stays the same when a token is renewed, and no secret. Each account has intents and keys of its own.
+    /// Says for which of the servers' accounts calls are made that do not [say it
+    /// themselves](crate::ClientCall::account): a name that stays the same when a token is renewed,
+    /// and no secret. Each account has intents and keys of its own.
     ///
-    /// Where no account is named, the credentials on the request tell callers apart: the journal keeps a digest of them, and
-    /// answers only whoever has the same. Who is asking may also be put on the request by a middleware inside this one, or
-    /// by the client beneath, as a default header, a cookie or a certificate: name the account there, for that is not seen.
+    /// Where no account is named, the credentials on the request tell callers apart: the journal
+    /// keeps a digest of them, and answers only whoever has the same. Who is asking may also be put
+    /// on the request by a middleware inside this one, or by the client beneath, as a default
+    /// header, a cookie or a certificate: name the account there, for that is not seen.
     pub fn account(mut self, account: &str) -> Self {
         self.settings.account = account.into();
         self
     }
 
-    /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because it could not be sent
-    /// twice otherwise, as that of a form with parts: a mebibyte unless set. It must say how long it is.
+    /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because
+    /// it could not be sent twice otherwise, as that of a form with parts: a mebibyte unless set.
+    /// It must say how long it is.
     pub fn max_buffered_body(mut self, bytes: usize) -> Self {
         self.settings.max_buffered = bytes;
         self
     }
 
-    /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps: 64 KiB unless set. A
-    /// request whose body it does not keep is not sent again after a restart, but reported. A response whose body it does
-    /// not keep is not given again for the same intent.
+    /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps:
+    /// 64 KiB unless set. A request whose body it does not keep is not sent again after a restart,
+    /// but reported. A response whose body it does not keep is not given again for the same intent.
     pub fn max_journaled_body(mut self, bytes: usize) -> Self {
         self.settings.max_journaled = bytes;
         self
@@ -252,14 +259,16 @@ impl KeysBuilder {
 
     /// Builds the client and the middleware for it, to be put together with other middlewares.
     ///
-    /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect to another origin is not
-    /// followed, whatever the method, and the caller is told of it. A key must not be sent by a client that
-    /// was built without this policy; where one is, and a redirect takes a key away, the call ends with
+    /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect
+    /// to another origin is not followed, whatever the method, and the caller is told of it. A key
+    /// must not be sent by a client that was built without this policy; where one is, and a
+    /// redirect takes a key away, the call ends with
     /// [`ClientError::LeftOrigin`](crate::ClientError::LeftOrigin).
     ///
-    /// A [retry policy](reqwest::ClientBuilder::retry) of `http` is replaced by the one that reqwest has by itself, which sends again only
-    /// what a server of HTTP/2 says that it did not begin: with another one, an attempt may have been carried out whose connection
-    /// failed in the end.
+    /// A [retry policy](reqwest::ClientBuilder::retry) of `http` is replaced by the one that
+    /// reqwest has by itself, which sends again only what a server of HTTP/2 says that it did not
+    /// begin: with another one, an attempt may have been carried out whose connection failed in the
+    /// end.
     ///
     /// # Errors
     ///

@@ -36,19 +36,22 @@ pub enum Origin {
 pub enum KeyStatus {
     /// Nothing.
     Unsaid,
-    /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again to this origin that may have
-    /// happened, whatever the route: a call whose route ignores keys is to be sent [without](crate::ClientCall::without_key) one.
+    /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again
+    /// to this origin that may have happened, whatever the route: a call whose route ignores keys
+    /// is to be sent [without](crate::ClientCall::without_key) one.
     Ignored,
-    /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
-    /// request or with one that was put right, it runs.
+    /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened:
+    /// asked again, with the same request or with one that was put right, it runs.
     Released,
-    /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and not what the call came to: one
-    /// before it, by whomever, may have acted. No call is told that this is its outcome, and one that has to end so stays open.
+    /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and
+    /// not what the call came to: one before it, by whomever, may have acted. No call is told that
+    /// this is its outcome, and one that has to end so stays open.
     Open,
 }
 
 impl ClientOutcome {
-    /// The outcome that the response of a client with [`IdempotencyKeys`](crate::IdempotencyKeys) carries.
+    /// The outcome that the response of a client with [`IdempotencyKeys`](crate::IdempotencyKeys)
+    /// carries.
     #[must_use]
     pub fn from_response(response: &Response) -> Option<&Self> {
         response.extensions().get()

@@ -66,12 +66,13 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// The block in which the call is prepared ends before the body begins: it bounds the temporaries, so that
-    /// nothing that is not `Send` lives across the await, and every borrow of an argument.
+    /// The block in which the call is prepared ends before the body begins: it bounds the
+    /// temporaries, so that nothing that is not `Send` lives across the await, and every borrow of
+    /// an argument.
     ///
-    /// The first statement of the body never returns; it tells what `?` and `return` give, as a signature would.
-    /// The call itself stands at the return type with all its tokens, so that a failing bound is reported there, once;
-    /// hence a name without hygiene.
+    /// The first statement of the body never returns; it tells what `?` and `return` give, as a
+    /// signature would. The call itself stands at the return type with all its tokens, so that a
+    /// failing bound is reported there, once; hence a name without hygiene.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
         let site = declaration::declare(self.model, private);
@@ -147,8 +148,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// Stands at the value type, where its missing traits are reported. What a reference is made of is there before the body takes the
-    /// arguments, so that what loads it can have a clone of one, and has names without hygiene at its tokens, where mistakes are reported.
+    /// Stands at the value type, where its missing traits are reported. What a reference is made of
+    /// is there before the body takes the arguments, so that what loads it can have a clone of one,
+    /// and has names without hygiene at its tokens, where mistakes are reported.
     fn keep(&self) -> (TokenStream, TokenStream) {
         let private = &self.private;
         match &self.model.keep {
@@ -228,8 +230,9 @@ impl Expansion<'_> {
         beside
     }
 
-    /// Asks what became of the attempt before, at the begin of the body. Stands at the function that is asked, where it is reported
-    /// that it is not async, or answers something else. That its future is large is not reported: what is written there cannot box it.
+    /// Asks what became of the attempt before, at the begin of the body. Stands at the function
+    /// that is asked, where it is reported that it is not async, or answers something else. That
+    /// its future is large is not reported: what is written there cannot box it.
     fn reconcile(&self) -> TokenStream {
         let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
             return TokenStream::new();

@@ -144,8 +144,8 @@ impl Function {
         found.0.or_else(|| self_type_in(body))
     }
 
-    /// The function with its body replaced by what `wrap` makes of it. The body binds `bound` anew, so
-    /// that a `mut` of it stands there.
+    /// The function with its body replaced by what `wrap` makes of it. The body binds `bound` anew,
+    /// so that a `mut` of it stands there.
     pub(crate) fn with_body(
         &self,
         bound: Option<&Ident>,
@@ -249,8 +249,8 @@ fn conditions(attributes: &[Attribute]) -> impl Iterator<Item = Attribute> {
     conditions.cloned()
 }
 
-/// The names that a pattern binds, in order, each with its conditions. A capitalised name is a constant or a unit struct, and
-/// alternatives (`Ok(id) | Err(id)`) bind the same names.
+/// The names that a pattern binds, in order, each with its conditions. A capitalised name is a
+/// constant or a unit struct, and alternatives (`Ok(id) | Err(id)`) bind the same names.
 fn names(pattern: &Pat) -> Vec<(Ident, Vec<Attribute>)> {
     #[derive(Default)]
     struct Names {
@@ -282,7 +282,8 @@ fn names(pattern: &Pat) -> Vec<(Ident, Vec<Attribute>)> {
     names.found
 }
 
-/// Whether a type is called so. An argument `Unit: Unit` is the pattern of a unit struct, and `N: u64` is a name.
+/// Whether a type is called so. An argument `Unit: Unit` is the pattern of a unit struct, and `N:
+/// u64` is a name.
 fn is_called(ty: &Type, name: &Ident) -> bool {
     matches!(bare(ty), Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == *name))
 }

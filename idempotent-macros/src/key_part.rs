@@ -94,8 +94,9 @@ fn is_phantom(field: &Field) -> bool {
     matches!(bare(&field.ty), Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
 }
 
-/// Stands at the type of each field, where it is reported that one is no part of a key. The names in it are those of the
-/// derive, wherever the type was written: a `macro_rules` may have been given it.
+/// Stands at the type of each field, where it is reported that one is no part of a key. The names
+/// in it are those of the derive, wherever the type was written: a `macro_rules` may have been
+/// given it.
 fn write_fields(parts: &[Part], runtime: &Path) -> TokenStream {
     let writes = parts.iter().map(|Part { member, ty }| {
         let here = Span::call_site().located_at(ty.span());
@@ -164,7 +165,8 @@ fn write_variant(name: &Ident, variants: &[&Variant]) -> Result<TokenStream> {
     Ok(quote!(match self { #(#arms)* }))
 }
 
-/// Refuses `#[key_part(…)]` on fields and variants: whoever writes one there means that it changes the key.
+/// Refuses `#[key_part(…)]` on fields and variants: whoever writes one there means that it changes
+/// the key.
 fn nothing_inside(input: &DeriveInput) -> Result<()> {
     struct Inside(Option<Error>);
 

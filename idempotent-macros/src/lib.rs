@@ -1,4 +1,5 @@
-//! The attribute and the derive of `idempotent-runtime`. Use them through that crate, which re-exports both.
+//! The attribute and the derive of `idempotent-runtime`. Use them through that crate, which
+//! re-exports both.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -51,10 +52,11 @@ pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Implements `KeyPart` for a newtype, a struct of key parts, or an enum of plain variants.
 ///
-/// The fields of a struct are parts in the order in which they stand; of an enum the part is the variant's name. Another order of the
-/// fields, and another name of a variant, are other keys: calls under way lose sight of their records. A field that is `None`
-/// makes the whole key missing, as an element of a tuple does.
-/// `#[key_part(crate = path)]` says where the runtime is, when it is renamed. See `idempotent_runtime::KeyPart`.
+/// The fields of a struct are parts in the order in which they stand; of an enum the part is the
+/// variant's name. Another order of the fields, and another name of a variant, are other keys:
+/// calls under way lose sight of their records. A field that is `None` makes the whole key missing,
+/// as an element of a tuple does. `#[key_part(crate = path)]` says where the runtime is, when it is
+/// renamed. See `idempotent_runtime::KeyPart`.
 #[proc_macro_derive(KeyPart, attributes(key_part))]
 pub fn key_part(item: TokenStream) -> TokenStream {
     key_part::derive(item.into())

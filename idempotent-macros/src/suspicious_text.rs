@@ -9,7 +9,8 @@ use crate::template::Template;
 use crate::usage::Names;
 use crate::values::AlsoAccept;
 
-/// Refuses what would make one scope of all tenants, a retry of every call, or a new call of one under way.
+/// Refuses what would make one scope of all tenants, a retry of every call, or a new call of one
+/// under way.
 pub(crate) fn check(args: &Args, names: &Names, errors: &mut Errors) {
     scope(args, names, errors);
     fingerprint(args, names, errors);
@@ -27,8 +28,9 @@ fn scope(args: &Args, names: &Names, errors: &mut Errors) {
     }
 }
 
-/// Refuses one of literals alone, which no other arguments would differ from. Beside an expression, text may be a label, such as
-/// `"order"`, but not where it has the form of a template, or of a field.
+/// Refuses one of literals alone, which no other arguments would differ from. Beside an expression,
+/// text may be a label, such as `"order"`, but not where it has the form of a template, or of a
+/// field.
 fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
     let Some(written) = args.fingerprint.value() else {
         return;
@@ -55,7 +57,8 @@ fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
     }
 }
 
-/// Refuses an old name that reads as an argument: most often the old key was meant, whose calls would then not be found.
+/// Refuses an old name that reads as an argument: most often the old key was meant, whose calls
+/// would then not be found.
 fn old_name(args: &Args, names: &Names, errors: &mut Errors) {
     if let Some(AlsoAccept::Name(written)) = args.also_accept.value() {
         refuse_named(written, names, errors, |text| {

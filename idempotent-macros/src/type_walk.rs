@@ -1,4 +1,5 @@
-//! What a type is made of, as far as its tokens show, and what of it can neither be compared nor read back.
+//! What a type is made of, as far as its tokens show, and what of it can neither be compared nor
+//! read back.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;
@@ -12,8 +13,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{Function, bare};
 
-/// Refuses a value that borrows: nothing would own what is read back. Of an alias that is not called a result, nobody knows
-/// what its parameters are.
+/// Refuses a value that borrows: nothing would own what is read back. Of an alias that is not
+/// called a result, nobody knows what its parameters are.
 pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Errors) {
     if args.outcome.named().is_some() {
         return;
@@ -35,8 +36,8 @@ pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Erro
     }
 }
 
-/// Whether what it refers to may be one of a fixed set, such as a table of currencies: `Deserialize` can be implemented for
-/// `&'static Currency`, as for no text and no slice.
+/// Whether what it refers to may be one of a fixed set, such as a table of currencies:
+/// `Deserialize` can be implemented for `&'static Currency`, as for no text and no slice.
 fn may_be_read(reference: &TypeReference) -> bool {
     let lifetime = reference.lifetime.as_ref();
     let is_static = lifetime.is_some_and(|lifetime| lifetime.ident == "static");
@@ -44,8 +45,8 @@ fn may_be_read(reference: &TypeReference) -> bool {
     is_static && is_named && !is_called(&reference.elem, &["str"])
 }
 
-/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing, and `'async_trait` is what
-/// `#[async_trait]` adds to the bounds of every `impl Trait`.
+/// The references and lifetimes in a type that are not `'static`; those of function types bind
+/// nothing, and `'async_trait` is what `#[async_trait]` adds to the bounds of every `impl Trait`.
 pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
     struct Borrows(Vec<TokenStream>);
 
@@ -78,7 +79,8 @@ pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
     borrows.0
 }
 
-/// Whether a future is returned, boxed or not: what is left of an async function by attributes such as `#[async_recursion]`.
+/// Whether a future is returned, boxed or not: what is left of an async function by attributes such
+/// as `#[async_recursion]`.
 pub(crate) fn is_a_future(output: &ReturnType) -> bool {
     struct Future(bool);
 
@@ -120,8 +122,8 @@ pub(crate) fn random_order(args: &Args, function: &Function, errors: &mut Errors
     }
 }
 
-/// The type, and what tuples, arrays, references and the containers of the standard library hold, however deep. What
-/// becomes of the parameters of any other type is that type's own business.
+/// The type, and what tuples, arrays, references and the containers of the standard library hold,
+/// however deep. What becomes of the parameters of any other type is that type's own business.
 fn walk(ty: &Type) -> Vec<&Type> {
     const CONTAINERS: [&str; 11] = [
         "Option", "Result", "Vec", "VecDeque", "Box", "Arc", "Rc", "BTreeMap", "HashMap",

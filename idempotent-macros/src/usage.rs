@@ -1,7 +1,8 @@
 //! Whether an expression mentions an argument, as far as the tokens show.
 //!
-//! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in a string, but not in those
-//! whose value stands in the program, such as `stringify!` and `concat!`.
+//! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in
+//! a string, but not in those whose value stands in the program, such as `stringify!` and
+//! `concat!`.
 
 use std::collections::HashSet;
 
@@ -36,7 +37,8 @@ impl Names {
         search.found
     }
 
-    /// The calls inside `written` that can only give the same, or something new, whatever the arguments are.
+    /// The calls inside `written` that can only give the same, or something new, whatever the
+    /// arguments are.
     pub(crate) fn detached_calls(&self, written: &Expr) -> Vec<Expr> {
         let mut known = self.clone();
         LocalNames(&mut known).visit_expr(written);
@@ -48,8 +50,9 @@ impl Names {
         calls.calls
     }
 
-    /// Whether text reads as one of the names, or as a field of it, such as `order.id`. It is looked at letter by letter, because what
-    /// are no tokens, as in `it's`, the compiler reports by itself as soon as it is read as such.
+    /// Whether text reads as one of the names, or as a field of it, such as `order.id`. It is
+    /// looked at letter by letter, because what are no tokens, as in `it's`, the compiler reports
+    /// by itself as soon as it is read as such.
     pub(crate) fn are_read_in(&self, text: &str) -> bool {
         let is_field = |part: &str| {
             let part = part.strip_prefix("r#").unwrap_or(part);
@@ -162,7 +165,8 @@ impl Visit<'_> for DetachedCalls<'_> {
     }
 }
 
-/// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the name of a type.
+/// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the
+/// name of a type.
 fn is_transparent(function: &Expr) -> bool {
     let Expr::Path(ExprPath { path, .. }) = bare(function) else {
         return false;
@@ -183,8 +187,9 @@ fn is_made_of_literals(call: &ExprMethodCall) -> bool {
     is_constant(&call.receiver) && call.args.iter().all(is_constant)
 }
 
-/// `Uuid::new_v4`, which `unwrap_or_else(Uuid::new_v4)` calls where there is nothing. Most other functions that stand there make the same
-/// of the same, such as `PoisonError::into_inner`, and so does `String::new`.
+/// `Uuid::new_v4`, which `unwrap_or_else(Uuid::new_v4)` calls where there is nothing. Most other
+/// functions that stand there make the same of the same, such as `PoisonError::into_inner`, and so
+/// does `String::new`.
 fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
     const CALLED_WHERE_NOTHING_IS: [&str; 4] = [
         "unwrap_or_else",

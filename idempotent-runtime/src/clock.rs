@@ -31,8 +31,8 @@ pub trait Timer: Debug + Send + Sync {
         false
     }
 
-    /// Resolves at `moment`, as [`now`](Self::now) counts; at once where that is past. A timer that is moved by hand
-    /// does so also when it was moved after the caller looked at it.
+    /// Resolves at `moment`, as [`now`](Self::now) counts; at once where that is past. A timer that
+    /// is moved by hand does so also when it was moved after the caller looked at it.
     fn sleep_until(&self, moment: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.sleep(moment.saturating_sub(self.now()))
     }

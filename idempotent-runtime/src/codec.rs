@@ -15,13 +15,16 @@ use crate::error::BoxError;
 /// Turns outcomes into bytes and back, where JSON will not do: it has no NaN, and takes
 /// `Some(None)` for `None`.
 ///
-/// The codec belongs to the stored data: a handle with another one cannot read what is there, or takes it for something else, where
-/// its format does not refuse the other's bytes. So one that comes after another marks what it writes, by a first byte that the other
-/// one never writes, and reads the other's where the mark is missing; every process has to read both before the first one writes.
+/// The codec belongs to the stored data: a handle with another one cannot read what is there, or
+/// takes it for something else, where its format does not refuse the other's bytes. So one that
+/// comes after another marks what it writes, by a first byte that the other one never writes, and
+/// reads the other's where the mark is missing; every process has to read both before the first one
+/// writes.
 ///
 /// # Examples
 ///
-/// Any format of serde will do. `erased_serde` is re-exported here, so that a codec needs no dependency on it:
+/// Any format of serde will do. `erased_serde` is re-exported here, so that a codec needs no
+/// dependency on it:
 ///
 /// ```
 /// use idempotent_runtime::{BoxError, Codec, Error, Idempotency, MemoryStore, Read, erased_serde};
@@ -111,8 +114,9 @@ impl Coder {
     }
 }
 
-/// What is stored is not of the type that it is read as. What `serde` says would quote the stored value, and errors end up in
-/// logs: this says which field is missing where one is, and of JSON where it is.
+/// What is stored is not of the type that it is read as. What `serde` says would quote the stored
+/// value, and errors end up in logs: this says which field is missing where one is, and of JSON
+/// where it is.
 #[derive(Debug)]
 struct NotThatShape {
     missing: Option<String>,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// A `Duration`, or a text such as `"24h"`, `"1h30m"` or `"500ms"` with the units `w`, `d`, `h`, `m`, `s` and `ms`,
-/// the larger before the smaller. A `String`, as from a configuration, is read as well.
+/// A `Duration`, or a text such as `"24h"`, `"1h30m"` or `"500ms"` with the units `w`, `d`, `h`,
+/// `m`, `s` and `ms`, the larger before the smaller. A `String`, as from a configuration, is read
+/// as well.
 ///
 /// # Examples
 ///

@@ -1,11 +1,13 @@
-//! Length framing, shared by fingerprints, keys and record ids: what is framed never runs into its neighbour.
+//! Length framing, shared by fingerprints, keys and record ids: what is framed never runs into its
+//! neighbour.
 
 use std::fmt::{self, Write as _};
 
 /// The longest a number of 128 bits gets in groups of seven bits.
 const LONGEST_NUMBER: usize = 19;
 
-/// Appends `number` in groups of seven bits, lowest first, each but the last with its top bit set (unsigned LEB128).
+/// Appends `number` in groups of seven bits, lowest first, each but the last with its top bit set
+/// (unsigned LEB128).
 #[inline]
 pub(crate) fn write_number(buffer: &mut Vec<u8>, mut number: u64) {
     if number < 0x80 {
@@ -45,7 +47,8 @@ pub fn write_framed(buffer: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Appends what `value` displays as, framed, and tells its length in bytes.
 ///
-/// Text beyond `room` bytes is counted, not kept, so that an endless `Display` cannot fill the memory.
+/// Text beyond `room` bytes is counted, not kept, so that an endless `Display` cannot fill the
+/// memory.
 ///
 /// # Errors
 ///
@@ -91,7 +94,8 @@ impl fmt::Write for Sink<'_> {
     }
 }
 
-/// Takes a number off the front; `None` when it is cut short, too large, or not in its shortest form.
+/// Takes a number off the front; `None` when it is cut short, too large, or not in its shortest
+/// form.
 pub(crate) fn read_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for shift in (0..u64::BITS).step_by(7) {

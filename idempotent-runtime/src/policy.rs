@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InFlight {
-    /// Waits for the outcome, at most this long; then [`Error::InProgress`](crate::Error::InProgress).
+    /// Waits for the outcome, at most this long; then
+    /// [`Error::InProgress`](crate::Error::InProgress).
     Wait(Duration),
     /// Answers [`Error::InProgress`](crate::Error::InProgress) at once.
     Reject,
@@ -21,7 +22,8 @@ pub enum OnCrash {
     Rerun,
     /// The next call takes over and asks the function given to `reconcile(…)` what happened.
     Reconcile,
-    /// The record becomes *uncertain*, and calls say so until somebody settles it, or its first holder wakes up and tells.
+    /// The record becomes *uncertain*, and calls say so until somebody settles it, or its first
+    /// holder wakes up and tells.
     Uncertain,
 }
 
@@ -29,8 +31,9 @@ pub enum OnCrash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnCancel {
-    /// The body stops where it is, and [`OnCrash`] applies as soon as that is written: in the background, usually within
-    /// milliseconds. Until then a duplicate waits, or, with [`InFlight::Reject`], still sees it running.
+    /// The body stops where it is, and [`OnCrash`] applies as soon as that is written: in the
+    /// background, usually within milliseconds. Until then a duplicate waits, or, with
+    /// [`InFlight::Reject`], still sees it running.
     Stop,
     /// The body runs on in a task of its own and its outcome is recorded.
     Detach,
@@ -52,15 +55,19 @@ pub enum OnMissingKey {
 pub enum OnOutage {
     /// [`Error::Store`](crate::Error::Store); the body does not run.
     Closed,
-    /// The body runs unprotected, whatever `on_crash` says, and an event of the level *error* says so. Only where the store did not answer or was busy
-    /// ([`StoreError::is_transient`](crate::StoreError::is_transient)), and nobody was seen to hold the call: a store that says why it
-    /// takes nothing, because it is full, say, or may not be written, is [`Error::Store`](crate::Error::Store).
+    /// The body runs unprotected, whatever `on_crash` says, and an event of the level *error* says
+    /// so. Only where the store did not answer or was busy
+    /// ([`StoreError::is_transient`](crate::StoreError::is_transient)), and nobody was seen to hold
+    /// the call: a store that says why it takes nothing, because it is full, say, or may not be
+    /// written, is [`Error::Store`](crate::Error::Store).
     Open,
-    /// Finished outcomes are still replayed where they can be read, and other arguments refused; nothing new runs.
+    /// Finished outcomes are still replayed where they can be read, and other arguments refused;
+    /// nothing new runs.
     ReadOnly,
 }
 
-/// What becomes of a call whose key has been used for one whose outcome has expired since, while its record is
+/// What becomes of a call whose key has been used for one whose outcome has expired since, while
+/// its record is
 /// [kept](crate::handle::Builder::audit_retention).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -78,9 +85,11 @@ pub enum OnExpired {
 pub enum Verdict {
     /// It is the outcome: recorded, and replayed to every duplicate.
     Replay,
-    /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really means that.
+    /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really
+    /// means that.
     ///
-    /// After a takeover under [`OnCrash::Rerun`] it is not: of the holder before it nobody knows that. The retry is a takeover again.
+    /// After a takeover under [`OnCrash::Rerun`] it is not: of the holder before it nobody knows
+    /// that. The retry is a takeover again.
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,
@@ -137,7 +146,8 @@ pub trait ErrorVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unrecorded {
-    /// Nothing happened: the record is released, and a retry runs again. Of takeovers, see [`Verdict::Release`].
+    /// Nothing happened: the record is released, and a retry runs again. Of takeovers, see
+    /// [`Verdict::Release`].
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,

@@ -18,8 +18,9 @@ const INITIAL: [u32; 8] = [
 
 /// Hashes `buffer`, and leaves it as it was.
 ///
-/// The padding goes behind the bytes instead of into a block of its own: for the few hundred bytes that are
-/// hashed here the general-purpose hasher takes a quarter of its time for such bookkeeping.
+/// The padding goes behind the bytes instead of into a block of its own: for the few hundred bytes
+/// that are hashed here the general-purpose hasher takes a quarter of its time for such
+/// bookkeeping.
 pub fn sha256(buffer: &mut Vec<u8>) -> [u8; 32] {
     const LENGTH: usize = size_of::<u64>();
     let length = buffer.len();

@@ -1,4 +1,5 @@
-//! What each command does: a table of steps. A step that needs something from outside gets it through its environment.
+//! What each command does: a table of steps. A step that needs something from outside gets it
+//! through its environment.
 
 use std::{
     num::NonZero,
@@ -39,12 +40,12 @@ const FEATURES: [&str; 16] = [
     "rust_decimal",
 ];
 
-/// Encryptions, with stores that they are for. `tls-rustls` is a name for `tls-rustls-ring-webpki`; the other one has a line of
-/// its own in the store.
+/// Encryptions, with stores that they are for. `tls-rustls` is a name for `tls-rustls-ring-webpki`;
+/// the other one has a line of its own in the store.
 const ENCRYPTED: [&str; 2] = ["postgres,redis,tls-rustls", "redis,tls-rustls-aws-lc-rs"];
 
-/// Every feature but those that choose an encryption: programs take one, and some need libraries of the system. The package
-/// that tests encryption names its own.
+/// Every feature but those that choose an encryption: programs take one, and some need libraries of
+/// the system. The package that tests encryption names its own.
 fn all_features() -> String {
     let named = FEATURES.iter().filter(|feature| !feature.is_empty());
     let named: Vec<_> = named
@@ -54,11 +55,13 @@ fn all_features() -> String {
     format!("--features {}", named.join(","))
 }
 
-/// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
+/// Everything that runs: unit, integration and compile-fail tests and the model are tests of the
+/// workspace.
 pub(crate) fn test() -> Vec<Step> {
     let features = all_features();
     let all = format!("--workspace {features} --no-fail-fast");
-    // What is ignored elsewhere needs a server, and here it has one. Documentation has other reasons to ignore a listing.
+    // What is ignored elsewhere needs a server, and here it has one. Documentation has other
+    // reasons to ignore a listing.
     let mut tests = if is_installed("nextest") {
         // Most tests wait for a server or a timer half of their time.
         let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
@@ -70,7 +73,8 @@ pub(crate) fn test() -> Vec<Step> {
     };
     tests.needs_servers = true;
     vec![
-        // Beside the other members, examples get features that they did not ask for. First, because tests run them.
+        // Beside the other members, examples get features that they did not ask for. First, because
+        // tests run them.
         step("examples alone", "build --examples"),
         tests,
         step("doc tests", &format!("test --doc {all}")),
@@ -136,7 +140,8 @@ fn alone(title: &str, package: &str, feature: &str) -> Step {
     alone
 }
 
-/// What is fuzzed, checked by its own lock file. A library that is named spares its C++, and nothing is linked.
+/// What is fuzzed, checked by its own lock file. A library that is named spares its C++, and
+/// nothing is linked.
 fn fuzz() -> Step {
     let mut fuzz = step(
         "fuzz targets",
@@ -150,7 +155,8 @@ fn fuzz() -> Step {
     fuzz
 }
 
-/// The library, as the oldest Rust compiles it that its manifest names. What another compiler made is in a folder of its own.
+/// The library, as the oldest Rust compiles it that its manifest names. What another compiler made
+/// is in a folder of its own.
 fn oldest_rust(oldest: &str, features: &str) -> Step {
     let folder = target().join("oldest");
     let mut check = step(
@@ -163,8 +169,8 @@ fn oldest_rust(oldest: &str, features: &str) -> Step {
     check
 }
 
-/// Shuttle replaces the locks by a flag of the compiler, which rebuilds everything: the folder of its own saves doing
-/// so twice. Only its own tests run, because the others have no scheduler.
+/// Shuttle replaces the locks by a flag of the compiler, which rebuilds everything: the folder of
+/// its own saves doing so twice. Only its own tests run, because the others have no scheduler.
 fn shuttle() -> Step {
     let folder = target().join("shuttle");
     let mut shuttle = step(

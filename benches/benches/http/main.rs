@@ -1,8 +1,10 @@
-//! What the layer costs a service, beside the same service of axum without it: 64 connections over real sockets, bodies of 200
-//! bytes, the memory store. Client and service share the machine. Where `wrk` is installed, it is asked, too.
+//! What the layer costs a service, beside the same service of axum without it: 64 connections over
+//! real sockets, bodies of 200 bytes, the memory store. Client and service share the machine. Where
+//! `wrk` is installed, it is asked, too.
 //!
-//! And on Postgres, where `IDEMPOTENT_TEST_POSTGRES_URL` says where it is: beside a service whose handler makes the same call
-//! of the same store itself, which is two round trips for a fresh key and one for a replay.
+//! And on Postgres, where `IDEMPOTENT_TEST_POSTGRES_URL` says where it is: beside a service whose
+//! handler makes the same call of the same store itself, which is two round trips for a fresh key
+//! and one for a replay.
 
 mod wrk;
 
@@ -74,7 +76,8 @@ impl Client {
         Self(streams)
     }
 
-    /// Sends so many requests, each over whatever connection has its answer, with the keys that come.
+    /// Sends so many requests, each over whatever connection has its answer, with the keys that
+    /// come.
     async fn send(&mut self, times: u32, key: fn() -> u64) {
         let share = times as usize / CONNECTIONS;
         let mut running = JoinSet::new();

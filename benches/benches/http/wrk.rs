@@ -1,4 +1,5 @@
-//! The same services, loaded by `wrk`: two threads, 64 connections, which send a request as soon as they have the answer.
+//! The same services, loaded by `wrk`: two threads, 64 connections, which send a request as soon as
+//! they have the answer.
 
 use std::{io, net::SocketAddr, process::Command, time::Duration};
 

@@ -70,8 +70,9 @@ async fn killed_after_the_charge(
     Ok(())
 }
 
-/// Call 1, again: the lease of the dead service must end first. Then the new one takes over, and the client gives up
-/// while the gateway is at work; or nobody knows what happened, and an operator finds out.
+/// Call 1, again: the lease of the dead service must end first. Then the new one takes over, and
+/// the client gives up while the gateway is at work; or nobody knows what happened, and an operator
+/// finds out.
 async fn again_after_the_kill(
     world: &mut World,
     table: &mut Table,
@@ -96,7 +97,8 @@ async fn again_after_the_kill(
     }
 }
 
-/// Calls 1 and 2: both at once, and the first request is still being worked on, unless it was settled.
+/// Calls 1 and 2: both at once, and the first request is still being worked on, unless it was
+/// settled.
 async fn two_at_once(world: &mut World, table: &mut Table, charge: &Charge) -> Result<(), Failure> {
     let requests = [(); 2].map(|()| tokio::spawn(sent(world.service.address, charge.clone())));
     let runs = world.choices.on_crash == Crash::Rerun;
@@ -193,7 +195,8 @@ impl World {
         );
     }
 
-    /// An operator looks the order up in the gateway's log, and settles the record with what stands there.
+    /// An operator looks the order up in the gateway's log, and settles the record with what stands
+    /// there.
     async fn settle(&self, charge: &Charge) -> Result<(), Failure> {
         let entry = gateway::read_log(&self.log)?
             .into_iter()

@@ -1,4 +1,5 @@
-//! The payment gateway, somebody else's system: it charges, writes that down, and recognises a key that it has seen.
+//! The payment gateway, somebody else's system: it charges, writes that down, and recognises a key
+//! that it has seen.
 
 use std::{
     collections::HashMap,
@@ -75,7 +76,8 @@ pub(crate) struct Settings {
     pub(crate) log: PathBuf,
 }
 
-/// Serves until the client goes away. The client may ask it to `hold` its answers, until it says `go on`.
+/// Serves until the client goes away. The client may ask it to `hold` its answers, until it says
+/// `go on`.
 pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
     let (hold, held) = watch::channel(false);
     process::listen_to_parent(move |word| {

@@ -6,9 +6,9 @@
 //! cargo run --example payments -- --on-crash uncertain     # never run again: an operator settles
 //! ```
 //!
-//! Three processes are at work, all from this one program. This one is the [client]; it starts a payment [gateway],
-//! which keeps its log on disk, and the payment [service], which it kills half-way with SIGKILL. Read `service.rs`
-//! first: the charge is protected there, by one attribute.
+//! Three processes are at work, all from this one program. This one is the [client]; it starts a
+//! payment [gateway], which keeps its log on disk, and the payment [service], which it kills
+//! half-way with SIGKILL. Read `service.rs` first: the charge is protected there, by one attribute.
 
 mod service;
 

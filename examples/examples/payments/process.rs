@@ -12,7 +12,8 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::Failure;
 
-/// A process that this one started. Dropped, it is killed; when this process dies, it ends by itself.
+/// A process that this one started. Dropped, it is killed; when this process dies, it ends by
+/// itself.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -96,7 +97,8 @@ impl Drop for Process {
     }
 }
 
-/// In a process that was started: ends it when the one that started it is gone, however that came about.
+/// In a process that was started: ends it when the one that started it is gone, however that came
+/// about.
 pub(crate) fn end_with_parent() {
     listen_to_parent(|_| {});
 }

@@ -1,5 +1,5 @@
-//! One POST, sent ten times with one key over a network that loses requests, loses answers, cuts both in the middle and falls
-//! silent: one charge, ten equal answers.
+//! One POST, sent ten times with one key over a network that loses requests, loses answers, cuts
+//! both in the middle and falls silent: one charge, ten equal answers.
 //!
 //! ```sh
 //! cargo run --example http_payments            # the ten calls, and a table of them
@@ -95,7 +95,8 @@ const TROUBLES: [Trouble; 10] = [
     Trouble::None,
 ];
 
-/// One call, by a client that remembers nothing of those before it: as if its program had been started anew.
+/// One call, by a client that remembers nothing of those before it: as if its program had been
+/// started anew.
 async fn call(service: SocketAddr, key: &ClientKey) -> Result<Row, Failure> {
     let request = client()?
         .post(format!("http://{service}/charges"))
@@ -125,7 +126,8 @@ fn client() -> Result<ClientWithMiddleware, Failure> {
     Ok(keys.client(reqwest::Client::builder())?)
 }
 
-/// One of several processes over one database, until whoever started it is gone. It says where it listens.
+/// One of several processes over one database, until whoever started it is gone. It says where it
+/// listens.
 async fn serve(database: &str, journal: &str) -> Result<(), Failure> {
     let idem = Idempotency::new(PostgresStore::connect(database).await?);
     println!("{}", service::start(idem, Journal::at(journal), 0).await?);

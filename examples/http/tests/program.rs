@@ -100,7 +100,8 @@ async fn ten_posts_with_two_tokens_of_a_user_to_four_processes_over_one_database
     }
     let key = ClientKey::random();
 
-    // The first four at the same time, each to a process of its own; what happens on the way differs.
+    // The first four at the same time, each to a process of its own; what happens on the way
+    // differs.
     let cuts = [
         Disconnect::BeforeAnswer,
         Disconnect::BeforeRequest,

@@ -22,7 +22,8 @@ use idempotent_runtime::{StoreError, StoreErrorKind, Time};
 pub(crate) enum Begun {
     /// Nothing, or this call has no place in it.
     New,
-    /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same one.
+    /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same
+    /// one.
     Again {
         /// The header of its key as it stands in the journal, where it does.
         written: Option<HeaderValue>,
@@ -60,7 +61,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         let is_anothers = match take(sending, keyed, &entry, &standing)? {
             Standing::Over(response) => return Ok(Begun::Over(response)),
             Standing::Open => false,
-            // Whoever made it was told how it ended, and may have changed the same thing again since.
+            // Whoever made it was told how it ended, and may have changed the same thing again
+            // since.
             Standing::OfAnother
                 if standing.ending.is_some()
                     && is_resumed(sending, &entry)
@@ -70,7 +72,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             }
             Standing::OfAnother => true,
         };
-        // What is not sent takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
+        // What is not sent takes nothing up, so that whoever began it knows what became of it. What
+        // is over stays as it is.
         if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
             return Err(unknown(StopReason::Deadline, CallSummary::unsent(entry.id.key)).into());
         }
@@ -84,8 +87,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     }
 }
 
-/// Writes the call into the journal, where it has a place in it and was not taken from there; else, or where it stands there,
-/// answers with what does.
+/// Writes the call into the journal, where it has a place in it and was not taken from there; else,
+/// or where it stands there, answers with what does.
 async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
     if !keyed.journaled {
         return Ok(None);
@@ -99,7 +102,8 @@ async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Resul
     if let Err(error) = &standing
         && may_be_written(error)
     {
-        // Whoever is told that nothing was sent may do something else, so nobody is to send it from there.
+        // Whoever is told that nothing was sent may do something else, so nobody is to send it from
+        // there.
         finish::withdraw(sending.inner, keyed).await;
     }
     Ok(standing.map_err(|source| failed(keyed, source))?)
@@ -129,7 +133,8 @@ fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> 
     made && standing.digest.is_some_and(is_another)
 }
 
-/// Lets a call that stands in the journal count as begun by this one; somebody else may have been quicker.
+/// Lets a call that stands in the journal count as begun by this one; somebody else may have been
+/// quicker.
 async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> Result<bool> {
     let journal = &sending.inner.journal;
     let seen = standing.begun.as_ref();
@@ -191,7 +196,8 @@ fn take(
         None if keyed.age >= sending.profile.oldest() => {
             Err(unknown(StopReason::Age, call()).into())
         }
-        // The attempt before may have been carried out, and only a server that honours keys would notice.
+        // The attempt before may have been carried out, and only a server that honours keys would
+        // notice.
         None if sending.is_unprotected() => Err(unknown(StopReason::Undeclared, call()).into()),
         None => Ok(Standing::Open),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
@@ -243,9 +249,10 @@ enum Compared {
     ServerKnows,
 }
 
-/// Compares what is asked for with what stands, of which it is known where it `goes_on` with that, whatever its credentials.
-/// `without_headers` is the digest of what is asked for as an earlier release made it, of less than is compared now: where that stands,
-/// headers may differ, so nothing is answered from it.
+/// Compares what is asked for with what stands, of which it is known where it `goes_on` with that,
+/// whatever its credentials. `without_headers` is the digest of what is asked for as an earlier
+/// release made it, of less than is compared now: where that stands, headers may differ, so nothing
+/// is answered from it.
 fn compare(
     asked: &Entry,
     goes_on: bool,
@@ -254,11 +261,13 @@ fn compare(
 ) -> Compared {
     let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    // Whoever goes on with a call may have a new token. Elsewhere other credentials may be of another account, at which the server does
-    // something else: what it says there does not end the call.
+    // Whoever goes on with a call may have a new token. Elsewhere other credentials may be of
+    // another account, at which the server does something else: what it says there does not end the
+    // call.
     let may_end = is_open && (same_caller || goes_on || standing.caller.is_none());
     let Some(stands) = standing.digest else {
-        // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
+        // Nothing is ever answered from an entry without a digest, so whoever makes its stream
+        // again may say how it ended.
         return if may_end {
             Compared::Equal
         } else {

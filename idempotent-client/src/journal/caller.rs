@@ -1,4 +1,5 @@
-//! Who asks: servers keep the keys of each account apart, so an answer that one caller got is nobody else's.
+//! Who asks: servers keep the keys of each account apart, so an answer that one caller got is
+//! nobody else's.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -28,9 +29,11 @@ pub(crate) fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
     value.is_sensitive() || CREDENTIALS.contains(name)
 }
 
-/// A digest of who makes the call `id`: of its account where one is named, else of the credentials on the request.
+/// A digest of who makes the call `id`: of its account where one is named, else of the credentials
+/// on the request.
 ///
-/// The key of the call goes into it, so that digests neither tell which calls have one caller, nor can be looked up.
+/// The key of the call goes into it, so that digests neither tell which calls have one caller, nor
+/// can be looked up.
 pub(crate) fn caller(id: &EntryId, headers: &HeaderMap, key: &HeaderName) -> [u8; 32] {
     let mut buffer = Vec::new();
     for part in [

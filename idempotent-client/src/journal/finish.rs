@@ -1,4 +1,5 @@
-//! After a call: what the journal is told. It is told after the server, so a failure here changes nothing about the call.
+//! After a call: what the journal is told. It is told after the server, so a failure here changes
+//! nothing about the call.
 
 use http::{
     HeaderMap,
@@ -38,8 +39,8 @@ const KEPT: [HeaderName; 12] = [
 pub(crate) enum Meaning {
     /// It is what the call came to.
     Outcome,
-    /// This attempt did nothing, such as one that the server, or somebody before it, did not let through, or after which the
-    /// server says that the key is free again.
+    /// This attempt did nothing, such as one that the server, or somebody before it, did not let
+    /// through, or after which the server says that the key is free again.
     NotDone,
     /// It does not say what happened.
     Open,
@@ -90,8 +91,9 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up: that one is
-/// told from there, or whoever lists the call where it dies.
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless
+/// another process took it up: that one is told from there, or whoever lists the call where it
+/// dies.
 pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     inner.undecided.forget(&keyed.live.id);
     if !keyed.journaled {
@@ -113,15 +115,16 @@ pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     }
 }
 
-/// Lets the key of a call that did not happen be used as if it was new, and answers whether it may be told so: not where another
-/// process took the call up meanwhile, and what that one did is not known here, nor where the journal cannot be told, and it
-/// will be sent again from there.
+/// Lets the key of a call that did not happen be used as if it was new, and answers whether it may
+/// be told so: not where another process took the call up meanwhile, and what that one did is not
+/// known here, nor where the journal cannot be told, and it will be sent again from there.
 pub(crate) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) -> bool {
     inner.undecided.forget(&keyed.live.id);
     withdraw(inner, keyed).await
 }
 
-/// Takes a call out of the journal that was not sent, or did nothing, and answers whether nobody sends it from there.
+/// Takes a call out of the journal that was not sent, or did nothing, and answers whether nobody
+/// sends it from there.
 pub(crate) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
     if !keyed.journaled {
         return true;

@@ -1,4 +1,5 @@
-//! What a program remembers of the calls that it makes, so that a restart neither forgets a key nor makes up another one.
+//! What a program remembers of the calls that it makes, so that a restart neither forgets a key nor
+//! makes up another one.
 
 pub(crate) mod begin;
 pub(crate) mod caller;
@@ -32,30 +33,32 @@ use idempotent_runtime::{StoreError, Time};
 
 /// Keeps calls from before their first byte leaves until their outcome is known, and longer.
 ///
-/// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An `Arc` of a journal is one,
-/// so that the application keeps a handle to purge it by.
+/// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An
+/// `Arc` of a journal is one, so that the application keeps a handle to purge it by.
 ///
 /// # Errors
 ///
-/// Each method fails where the journal cannot be read or written, and may have been carried out all the same. A call that
-/// cannot be written down is not sent.
+/// Each method fails where the journal cannot be read or written, and may have been carried out all
+/// the same. A call that cannot be written down is not sent.
 ///
 /// # Cancel safety
 ///
-/// A future of these methods may be dropped at any await. What it asked for is then carried out whole or not at all, and possibly only
-/// after the drop.
+/// A future of these methods may be dropped at any await. What it asked for is then carried out
+/// whole or not at all, and possibly only after the drop.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
-    /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
-    /// meant to survive; else it answers with what stands there, and changes nothing.
+    /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive
+    /// whatever the journal is meant to survive; else it answers with what stands there, and
+    /// changes nothing.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
 
     /// Answers with what stands under `id`, and writes nothing.
     async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError>;
 
-    /// Takes up the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by `seen`, and by no other
-    /// since: from then on it counts as begun by `begun`. Nothing else of it changes. Looking and writing are one atomic step, and
-    /// the answer tells whether it was taken up.
+    /// Takes up the entry under `id`, where one stands that has no ending and was
+    /// [begun](Entry::begun) by `seen`, and by no other since: from then on it counts as begun by
+    /// `begun`. Nothing else of it changes. Looking and writing are one atomic step, and the answer
+    /// tells whether it was taken up.
     async fn take_up(
         &self,
         id: &EntryId,
@@ -63,8 +66,8 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
         begun: &[u8; 16],
     ) -> Result<bool, StoreError>;
 
-    /// Writes the ending of the entry under `id`, where one stands, and in place of its [`caller`](Entry::caller) the one who
-    /// is told of it.
+    /// Writes the ending of the entry under `id`, where one stands, and in place of its
+    /// [`caller`](Entry::caller) the one who is told of it.
     async fn finish(
         &self,
         id: &EntryId,
@@ -72,22 +75,25 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
         ending: &Ending,
     ) -> Result<(), StoreError>;
 
-    /// Deletes the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by this begin, and by no
-    /// other since: what somebody else took up meanwhile stays. `None` is an entry that names no begin. Looking and deleting are one
-    /// atomic step, and the answer tells whether it was deleted.
+    /// Deletes the entry under `id`, where one stands that has no ending and was
+    /// [begun](Entry::begun) by this begin, and by no other since: what somebody else took up
+    /// meanwhile stays. `None` is an entry that names no begin. Looking and deleting are one atomic
+    /// step, and the answer tells whether it was deleted.
     async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError>;
 
     /// Deletes the entry under `id`, where one stands, whoever is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
 
-    /// At most `limit` entries without an ending, oldest first. One that cannot be read stands in the list as what is left of
-    /// it, so that it keeps no other one back and is not passed over.
+    /// At most `limit` entries without an ending, oldest first. One that cannot be read stands in
+    /// the list as what is left of it, so that it keeps no other one back and is not passed over.
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError>;
 
-    /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
+    /// Deletes at most `limit` entries that have an ending and were created before `before`, and
+    /// says how many.
     ///
-    /// A key whose entry is gone counts as new: whoever asks with it again sends it, and a server that has forgotten it,
-    /// too, does it again. So `before` is to lie further back than anybody repeats an intent, or the intent is to say
+    /// A key whose entry is gone counts as new: whoever asks with it again sends it, and a server
+    /// that has forgotten it, too, does it again. So `before` is to lie further back than anybody
+    /// repeats an intent, or the intent is to say
     /// [when it began](crate::Intent::begun).
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
 }
@@ -157,16 +163,19 @@ pub struct Entry {
     pub method: Method,
     /// Its target.
     pub url: Url,
-    /// The headers that belong to the request itself. Those that say who is asking are never written down.
+    /// The headers that belong to the request itself. Those that say who is asking are never
+    /// written down.
     pub headers: HeaderMap,
-    /// A one-way digest of who asked, from which no credentials can be read; `None` where an earlier release wrote the entry.
-    /// Once it has an ending, that was told to this caller, and to no other.
+    /// A one-way digest of who asked, from which no credentials can be read; `None` where an
+    /// earlier release wrote the entry. Once it has an ending, that was told to this caller, and to
+    /// no other.
     pub caller: Option<[u8; 32]>,
-    /// Which begin this is, a random number of its own each time: in the journal, the last one that may have sent the call; `None`
-    /// where an earlier release wrote the entry.
+    /// Which begin this is, a random number of its own each time: in the journal, the last one that
+    /// may have sent the call; `None` where an earlier release wrote the entry.
     pub begun: Option<[u8; 16]>,
-    /// The digest of method, target, body and the headers that belong to the request itself; `None` for a stream, whose bytes
-    /// nobody had seen. An earlier release took no header into it but the content type.
+    /// The digest of method, target, body and the headers that belong to the request itself; `None`
+    /// for a stream, whose bytes nobody had seen. An earlier release took no header into it but the
+    /// content type.
     pub digest: Option<[u8; 32]>,
     /// The body, where it is in memory and not too long.
     pub body: Option<Bytes>,
@@ -178,14 +187,16 @@ pub struct Entry {
     pub ending: Option<Ending>,
 }
 
-/// Says that a call stands in a journal and cannot be read: it may have been sent, and nobody knows how it ended. Find out
-/// what happened, and take it out, with [`ClientJournal::forget`] where its id can be read.
+/// Says that a call stands in a journal and cannot be read: it may have been sent, and nobody knows
+/// how it ended. Find out what happened, and take it out, with [`ClientJournal::forget`] where its
+/// id can be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("a call that may have been sent cannot be read from the journal, it stands in {place}")]
 pub struct CorruptEntry {
     /// Which call it is, where that much can be read.
     pub id: Option<Box<EntryId>>,
-    /// Where it stands, in words of the journal by which an operator finds it, such as ``row 7 of `idempotent_calls` ``.
+    /// Where it stands, in words of the journal by which an operator finds it, such as ``row 7 of
+    /// `idempotent_calls` ``.
     pub place: String,
     /// What the journal found.
     pub source: StoreError,

@@ -21,8 +21,8 @@ pub struct PendingCall {
     resend: Resend,
 }
 
-/// Stands in the extensions of a request that was made from this entry of the journal. Other requests may share them, such as one
-/// that fetches a token.
+/// Stands in the extensions of a request that was made from this entry of the journal. Other
+/// requests may share them, such as one that fetches a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Resumed {
     pub(crate) id: EntryId,
@@ -41,8 +41,9 @@ pub(crate) enum Written {
 }
 
 impl Resumed {
-    /// The call that a request was made from, where it was made from one. Takes the type of its body that was written down out of a
-    /// request that has been given another one: a form that was made again names its boundary, which is another one, in a line beside it.
+    /// The call that a request was made from, where it was made from one. Takes the type of its
+    /// body that was written down out of a request that has been given another one: a form that was
+    /// made again names its boundary, which is another one, in a line beside it.
     pub(crate) fn settle(extensions: &Extensions, headers: &mut HeaderMap) -> Option<Self> {
         let resumed: &Self = extensions.get()?;
         let types = headers.get_all(CONTENT_TYPE).iter();
@@ -63,10 +64,12 @@ impl Resumed {
 pub enum Resend {
     /// With the same key and the same bytes.
     Possible,
-    /// Its key is older than the server keeps keys: sent again, it might be done twice. Find out what happened.
+    /// Its key is older than the server keeps keys: sent again, it might be done twice. Find out
+    /// what happened.
     TooOld,
-    /// Nobody knows whether its server honours keys, and its method may not be repeated: sent again, it might be done twice. Find
-    /// out what happened, or [declare](crate::KeysBuilder::server) that the server does.
+    /// Nobody knows whether its server honours keys, and its method may not be repeated: sent
+    /// again, it might be done twice. Find out what happened, or
+    /// [declare](crate::KeysBuilder::server) that the server does.
     Undeclared,
     /// The journal does not have its bytes. Who can make them again sends the call
     /// [with them](PendingCall::request_with_body).
@@ -122,8 +125,8 @@ impl PendingCall {
         &self.entry.url
     }
 
-    /// How old its key is: [`Duration::MAX`] where it was made later than the clock says now, by more than clocks differ. Then one
-    /// of the two was wrong, and nobody knows.
+    /// How old its key is: [`Duration::MAX`] where it was made later than the clock says now, by
+    /// more than clocks differ. Then one of the two was wrong, and nobody knows.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.age
@@ -135,23 +138,27 @@ impl PendingCall {
         self.resend
     }
 
-    /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
-    /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
-    /// them on it. Where it does not stand in the journal any more by then, or is over there and only its method would allow
-    /// to ask the server again, it is not sent ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)). Its extension names
-    /// its [account](Self::account) and its [key](Self::key): a [`ClientCall`] put in its place must do so, too.
+    /// The same call with the same key and the same bytes, to be sent by `client`, which must have
+    /// the middleware that this came from; `None` where it cannot be sent again. Headers that say
+    /// who is asking were never written down: put them on it. Where it does not stand in the
+    /// journal any more by then, or is over there and only its method would allow to ask the server
+    /// again, it is not sent ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)). Its
+    /// extension names its [account](Self::account) and its [key](Self::key): a [`ClientCall`] put
+    /// in its place must do so, too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
         self.request_of(client, body, Written::ByTheJournal)
     }
 
-    /// The same, with bytes that were made again: where the journal did not keep them ([`Resend::BodyNotKept`]), or as well as where it
-    /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](crate::ClientError::KeyReusedLocally));
-    /// of a stream it saw none.
+    /// The same, with bytes that were made again: where the journal did not keep them
+    /// ([`Resend::BodyNotKept`]), or as well as where it did. Other bytes than those that it saw
+    /// are not sent ([`ClientError::KeyReusedLocally`](crate::ClientError::KeyReusedLocally)); of a
+    /// stream it saw none.
     ///
-    /// Where the bytes are [made for each attempt](ClientCall::body_from), leave them empty here, and put a [`ClientCall`] in the place of the one
-    /// that stands there. A form with parts, which `multipart` puts on the request, takes their place, too.
+    /// Where the bytes are [made for each attempt](ClientCall::body_from), leave them empty here,
+    /// and put a [`ClientCall`] in the place of the one that stands there. A form with parts, which
+    /// `multipart` puts on the request, takes their place, too.
     #[must_use]
     pub fn request_with_body(
         &self,
@@ -170,8 +177,8 @@ impl PendingCall {
         if matches!(self.resend, Resend::TooOld | Resend::Undeclared) {
             return None;
         }
-        // The header of the key is among those that were written down, as it was sent. The call names the key as well, because the
-        // profile may give that header another name by now.
+        // The header of the key is among those that were written down, as it was sent. The call
+        // names the key as well, because the profile may give that header another name by now.
         let call = ClientCall::new()
             .account(&self.entry.id.account)
             .key(self.entry.id.key.clone());

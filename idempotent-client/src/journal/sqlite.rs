@@ -22,11 +22,12 @@ use idempotent_runtime::{
     StoreError, Time,
 };
 
-/// Remembers calls in a SQLite file, which several processes may share. What is written is on the disk before the call is
-/// sent.
+/// Remembers calls in a SQLite file, which several processes may share. What is written is on the
+/// disk before the call is sent.
 ///
-/// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that have an intent: set the
-/// permissions of its folder where others must not read them. Of the headers that say who is asking, only a digest is in it.
+/// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that
+/// have an intent: set the permissions of its folder where others must not read them. Of the
+/// headers that say who is asking, only a digest is in it.
 ///
 /// # Examples
 ///
@@ -50,11 +51,13 @@ pub struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the file at `path`, or makes it, and brings its table up to date. It may be the file of a `SqliteStore`.
+    /// Opens the file at `path`, or makes it, and brings its table up to date. It may be the file
+    /// of a `SqliteStore`.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be opened or written, where it is no database, or where a newer release wrote it.
+    /// Where the file cannot be opened or written, where it is no database, or where a newer
+    /// release wrote it.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         const DOING: &str = "opening the journal";
         let options = SqliteConnectOptions::new()
@@ -72,8 +75,9 @@ impl SqliteJournal {
         Ok(journal)
     }
 
-    /// Takes connections from the application's own pool, and begins the names of its tables with `prefix`: `idempotent_`
-    /// is what [`open`](Self::open) takes. Durability is what the application chose. Call [`migrate`](Self::migrate) once.
+    /// Takes connections from the application's own pool, and begins the names of its tables with
+    /// `prefix`: `idempotent_` is what [`open`](Self::open) takes. Durability is what the
+    /// application chose. Call [`migrate`](Self::migrate) once.
     ///
     /// # Errors
     ///
@@ -85,7 +89,8 @@ impl SqliteJournal {
         })
     }
 
-    /// Makes the journal's tables, or brings them up to date. Safe at every start, also of several processes at once.
+    /// Makes the journal's tables, or brings them up to date. Safe at every start, also of several
+    /// processes at once.
     ///
     /// # Errors
     ///

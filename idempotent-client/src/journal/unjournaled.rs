@@ -1,4 +1,5 @@
-//! Calls that stand in no journal and may have been done: their keys, for whoever sends them again in this process.
+//! Calls that stand in no journal and may have been done: their keys, for whoever sends them again
+//! in this process.
 
 use std::{
     collections::HashMap,
@@ -8,8 +9,8 @@ use std::{
 use crate::journal::EntryId;
 use idempotent_runtime::Time;
 
-/// Since when there is the key of each such call. Each is remembered from before its first attempt until its outcome is known, so
-/// that nothing is lost where its future is dropped.
+/// Since when there is the key of each such call. Each is remembered from before its first attempt
+/// until its outcome is known, so that nothing is lost where its future is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Undecided(Mutex<HashMap<EntryId, Time>>);
 

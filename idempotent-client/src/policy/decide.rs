@@ -1,4 +1,5 @@
-//! What to do after an attempt: the whole policy, without a request, a clock or a random number of its own.
+//! What to do after an attempt: the whole policy, without a request, a clock or a random number of
+//! its own.
 
 mod again;
 mod judge;
@@ -24,11 +25,14 @@ pub(crate) enum Observed {
     Answer(Answered),
     /// No connection came about, so the server saw nothing.
     NotSent,
-    /// The connection was cut, or nobody waited any longer, after bytes had left: the server may have done everything.
+    /// The connection was cut, or nobody waited any longer, after bytes had left: the server may
+    /// have done everything.
     Lost,
-    /// What failed will fail in the same way again, such as a certificate or a redirect that leads nowhere.
+    /// What failed will fail in the same way again, such as a certificate or a redirect that leads
+    /// nowhere.
     Hopeless,
-    /// Another middleware failed for a reason of its own, or gave up, before it sent the call or afterwards.
+    /// Another middleware failed for a reason of its own, or gave up, before it sent the call or
+    /// afterwards.
     Failed,
 }
 
@@ -118,8 +122,8 @@ impl Protection {
 pub(crate) enum Next {
     /// Hand the answer, or the error, to the caller: it is what happened.
     Return,
-    /// Hand the last answer, or the error, to the caller, because there is nothing else to hand over: it does not tell what
-    /// happened.
+    /// Hand the last answer, or the error, to the caller, because there is nothing else to hand
+    /// over: it does not tell what happened.
     GiveUp(Happened),
     /// Send the same bytes with the same key after this long.
     RetryAfter(Duration),
@@ -168,15 +172,17 @@ pub enum StopReason {
     Hopeless,
     /// Another middleware failed for a reason of its own, and may have sent it before.
     Middleware,
-    /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
-    /// about the earlier one. Nor does a failure of the address that it was led on to, a later attempt to delete that finds nothing, or
-    /// an answer that says of itself that it is [about one attempt alone](crate::KeyStatus::Open).
+    /// The server, or somebody before it, did not let a later attempt through, such as with 401 or
+    /// 501: that says nothing about the earlier one. Nor does a failure of the address that it was
+    /// led on to, a later attempt to delete that finds nothing, or an answer that says of itself
+    /// that it is [about one attempt alone](crate::KeyStatus::Open).
     Refused,
-    /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
-    /// the last answer.
+    /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried
+    /// out: the `Location` stands in the last answer.
     Moved,
-    /// It did nothing here, but the journal may hold it as one to be sent: another process took it up, or the journal could not be
-    /// told. The same is said where somebody took it out of the journal while it was made.
+    /// It did nothing here, but the journal may hold it as one to be sent: another process took it
+    /// up, or the journal could not be told. The same is said where somebody took it out of the
+    /// journal while it was made.
     Journal,
 }
 
@@ -213,8 +219,8 @@ pub(crate) fn decide(
 }
 
 impl Answered {
-    /// The request was not let through, so that the answer is about this attempt alone. One that was recorded is about the
-    /// attempt that ran.
+    /// The request was not let through, so that the answer is about this attempt alone. One that
+    /// was recorded is about the attempt that ran.
     fn refuses(&self) -> bool {
         let refuses = is_refusal(self.status, self.problem.kind);
         let is_unsupported = self.status == StatusCode::NOT_IMPLEMENTED
@@ -222,8 +228,8 @@ impl Answered {
         !self.replayed && (refuses || is_unsupported)
     }
 
-    /// A condition does not hold, or nothing is there to be deleted, and the attempt before may have seen to that. A server that honours
-    /// keys would answer with what that one came to.
+    /// A condition does not hold, or nothing is there to be deleted, and the attempt before may
+    /// have seen to that. A server that honours keys would answer with what that one came to.
     fn may_come_of_the_call(&self, progress: &Progress) -> bool {
         let by_method = progress.protection == Protection::Method;
         let is_gone = matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE);
@@ -231,7 +237,8 @@ impl Answered {
         by_method && !self.replayed && is_done
     }
 
-    /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.
+    /// The call belongs to another address. By the letter nothing was done, but many a server means
+    /// 303 by it.
     fn moves(&self) -> bool {
         !self.replayed && !self.led_here && redirect::is_elsewhere(self.status)
     }
@@ -259,7 +266,8 @@ pub(crate) fn is_refusal(status: StatusCode, kind: Option<Kind>) -> bool {
 }
 
 impl Observed {
-    /// The server says in so many words that the call is running: it is up, and to be asked again, however often, until it is done.
+    /// The server says in so many words that the call is running: it is up, and to be asked again,
+    /// however often, until it is done.
     #[must_use]
     pub(crate) fn is_running(&self) -> bool {
         let Observed::Answer(answer) = self else {
@@ -292,7 +300,8 @@ pub(crate) enum Happened {
     Perhaps,
 }
 
-/// Decides anew after a pause, which may have been longer than it was meant to be: timers stand still while a machine sleeps.
+/// Decides anew after a pause, which may have been longer than it was meant to be: timers stand
+/// still while a machine sleeps.
 #[must_use]
 pub(crate) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped> {
     let is_too_old = progress.protection.is_key() && progress.key_age >= profile.oldest();
@@ -303,7 +312,8 @@ pub(crate) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped>
     })
 }
 
-/// Decides before the first attempt, for which there may be no time left: reading the body and writing the call down take some.
+/// Decides before the first attempt, for which there may be no time left: reading the body and
+/// writing the call down take some.
 #[must_use]
 pub(crate) fn too_late(deadline: Duration, progress: &Progress) -> Option<Stopped> {
     (progress.elapsed >= deadline).then_some(if progress.may_have_happened {

@@ -16,8 +16,8 @@ pub struct Limits {
     pub(crate) budget: Budget,
 }
 
-/// How many attempts beyond the first an origin gets, over all calls: retries in spite of it would only keep down a server
-/// that is down.
+/// How many attempts beyond the first an origin gets, over all calls: retries in spite of it would
+/// only keep down a server that is down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     pub(crate) reserve: f64,
@@ -39,35 +39,39 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. One that is answered by the word that the call
-    /// is running does not count, nor as a retry of the origin: it is waited for, less and less often, until the deadline; once it was
-    /// asked for as often as it has attempts, ten times a second at most, however short the pauses are, and a pause beyond the deadline
-    /// is made shorter. With a single attempt nothing is sent again, and nothing is waited for.
+    /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. One that
+    /// is answered by the word that the call is running does not count, nor as a retry of the
+    /// origin: it is waited for, less and less often, until the deadline; once it was asked for as
+    /// often as it has attempts, ten times a second at most, however short the pauses are, and a
+    /// pause beyond the deadline is made shorter. With a single attempt nothing is sent again, and
+    /// nothing is waited for.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An attempt that is under way
-    /// then is given up. Time that is spent before the first one counts, on reading or hashing the body and on writing the call down:
-    /// where none is left then, nothing is sent.
+    /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An
+    /// attempt that is under way then is given up. Time that is spent before the first one counts,
+    /// on reading or hashing the body and on writing the call down: where none is left then,
+    /// nothing is sent.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Sets how long one attempt may take: as long as the deadline leaves, unless set. Timeouts of the client itself hold
-    /// beside it.
+    /// Sets how long one attempt may take: as long as the deadline leaves, unless set. Timeouts of
+    /// the client itself hold beside it.
     #[must_use]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// Sets the pause before the second attempt and the longest one: half a second and 8 seconds unless set, and a hundred years
-    /// at most. It doubles with each attempt, and a random part of up to a half is taken off.
+    /// Sets the pause before the second attempt and the longest one: half a second and 8 seconds
+    /// unless set, and a hundred years at most. It doubles with each attempt, and a random part of
+    /// up to a half is taken off.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = first.min(LONGEST);
@@ -75,7 +79,8 @@ impl Limits {
         self
     }
 
-    /// Sets the longest `Retry-After` that is waited out: 60 seconds unless set. Beyond it, the caller is told.
+    /// Sets the longest `Retry-After` that is waited out: 60 seconds unless set. Beyond it, the
+    /// caller is told.
     #[must_use]
     pub fn longest_retry_after(mut self, longest: Duration) -> Self {
         self.longest_retry_after = longest;
@@ -110,8 +115,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Lets every call add `share` of an attempt, and begins with `reserve` attempts, which is also the most that is saved
-    /// up. Unless set, ten and one for five calls.
+    /// Lets every call add `share` of an attempt, and begins with `reserve` attempts, which is also
+    /// the most that is saved up. Unless set, ten and one for five calls.
     #[must_use]
     pub fn new(reserve: u32, share: f64) -> Self {
         Self {

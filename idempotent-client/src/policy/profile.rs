@@ -9,8 +9,8 @@ use idempotent_runtime::Time;
 
 /// How a server takes keys, and what its answers mean.
 ///
-/// Giving a server a profile that [honours keys](Support::Declared) is a promise about that server: a call whose outcome is
-/// not known is sent again on the strength of it.
+/// Giving a server a profile that [honours keys](Support::Declared) is a promise about that server:
+/// a call whose outcome is not known is sent again on the strength of it.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub(crate) header: HeaderName,
@@ -47,8 +47,9 @@ pub enum Support {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// It is the application's, and the answer. After an attempt that may have been done, it leaves that one open, unless it says
-    /// of itself that it is a recorded answer: a server may also mean that the attempt is still running.
+    /// It is the application's, and the answer. After an attempt that may have been done, it leaves
+    /// that one open, unless it says of itself that it is a recorded answer: a server may also mean
+    /// that the attempt is still running.
     Application,
     /// The first request with this key is still running.
     InProgress,
@@ -57,8 +58,8 @@ pub enum Conflict {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Profile {
-    /// A server that implements draft-ietf-httpapi-idempotency-key-header-07, and tells its own problems by their type: keys
-    /// in quotes, kept for 24 hours.
+    /// A server that implements draft-ietf-httpapi-idempotency-key-header-07, and tells its own
+    /// problems by their type: keys in quotes, kept for 24 hours.
     #[must_use]
     pub fn ietf() -> Self {
         Self {
@@ -73,8 +74,8 @@ impl Profile {
         }
     }
 
-    /// Stripe's API: bare keys, kept for 24 hours, a 409 while the first request runs, `Stripe-Should-Retry`, and `Stripe-Version`
-    /// as a part of the request.
+    /// Stripe's API: bare keys, kept for 24 hours, a 409 while the first request runs,
+    /// `Stripe-Should-Retry`, and `Stripe-Version` as a part of the request.
     #[must_use]
     pub fn stripe() -> Self {
         Self {
@@ -122,18 +123,19 @@ impl Profile {
         self
     }
 
-    /// Adds a header in which the server says `true` or `false` to being asked again, such as `Stripe-Should-Retry` or
-    /// Adyen's `transient-error`. It counts for more than the status.
+    /// Adds a header in which the server says `true` or `false` to being asked again, such as
+    /// `Stripe-Should-Retry` or Adyen's `transient-error`. It counts for more than the status.
     #[must_use]
     pub fn verdict_header(mut self, header: HeaderName) -> Self {
         self.verdicts = self.verdicts.iter().cloned().chain([header]).collect();
         self
     }
 
-    /// Adds a header that makes a request what it is, such as one that chooses a version of the API: a journal keeps it, and a call
-    /// that is sent again after a restart has it again. With another value it is another request, which is refused under the same key.
-    /// Those that describe the body or make conditions are kept and compared anyway. One that says who is asking never is, nor is a
-    /// value that is marked as sensitive.
+    /// Adds a header that makes a request what it is, such as one that chooses a version of the
+    /// API: a journal keeps it, and a call that is sent again after a restart has it again. With
+    /// another value it is another request, which is refused under the same key. Those that
+    /// describe the body or make conditions are kept and compared anyway. One that says who is
+    /// asking never is, nor is a value that is marked as sensitive.
     #[must_use]
     pub fn request_header(mut self, header: HeaderName) -> Self {
         let names = self.request_headers.iter().cloned();
@@ -141,16 +143,18 @@ impl Profile {
         self
     }
 
-    /// Sets how long the server keeps keys. An older key is never sent again, because the server would take it for a new
-    /// one. Five minutes are taken off for clocks that differ, and no more than half of it.
+    /// Sets how long the server keeps keys. An older key is never sent again, because the server
+    /// would take it for a new one. Five minutes are taken off for clocks that differ, and no more
+    /// than half of it.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
     }
 
-    /// How old the key of an entry is. Where it was made later than `now`, by more than clocks differ, one of the two was read
-    /// from a wrong clock: then it counts as too old, because nobody knows.
+    /// How old the key of an entry is. Where it was made later than `now`, by more than clocks
+    /// differ, one of the two was read from a wrong clock: then it counts as too old, because
+    /// nobody knows.
     pub(crate) fn age(&self, entry: &Entry, now: Time) -> Duration {
         if entry.created.since(now) > self.skew {
             Duration::MAX

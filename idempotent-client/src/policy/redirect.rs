@@ -1,13 +1,15 @@
 //! Redirects: a key stays at the origin that it was meant for.
 //!
-//! The client beneath repeats a request with all its headers where a redirect leads, to any origin, and only takes out those
-//! that it knows to be secret. Its policy sees addresses and no headers. So the policy lets it follow only what may keep its
-//! key, a repetition at the same origin; what becomes a GET is followed here, without the key; and what leads elsewhere
-//! is the caller's to follow.
+//! The client beneath repeats a request with all its headers where a redirect leads, to any origin,
+//! and only takes out those that it knows to be secret. Its policy sees addresses and no headers.
+//! So the policy lets it follow only what may keep its key, a repetition at the same origin; what
+//! becomes a GET is followed here, without the key; and what leads elsewhere is the caller's to
+//! follow.
 //!
-//! A GET in place of a call tells of that call only after 303, by which a server answers what it has done. With 301 and 302 it
-//! says that the target is elsewhere, and nothing may have been done, though some servers mean 303: what a GET finds there
-//! would be taken for the outcome of a call that never was.
+//! A GET in place of a call tells of that call only after 303, by which a server answers what it
+//! has done. With 301 and 302 it says that the target is elsewhere, and nothing may have been done,
+//! though some servers mean 303: what a GET finds there would be taken for the outcome of a call
+//! that never was.
 
 use http::{
     Method, StatusCode,
@@ -55,8 +57,9 @@ pub(crate) fn is_elsewhere(status: StatusCode) -> bool {
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND)
 }
 
-/// The request without key, body and conditions that `response` asks for in place of `request`, where it leads to the same origin
-/// and is the answer to `request`: that of a call with a key, only where the server says so.
+/// The request without key, body and conditions that `response` asks for in place of `request`,
+/// where it leads to the same origin and is the answer to `request`: that of a call with a key,
+/// only where the server says so.
 pub(crate) fn see_other(
     request: &Request,
     response: &Response,
@@ -103,8 +106,8 @@ fn is_of_a_body(name: &HeaderName) -> bool {
     name.as_str().starts_with("content-") || OTHERS.contains(name)
 }
 
-/// Says on which conditions a call is to be carried out, or as which method: what tells of the call is not what the conditions were
-/// about, and is only read.
+/// Says on which conditions a call is to be carried out, or as which method: what tells of the call
+/// is not what the conditions were about, and is only read.
 fn is_of_the_call(name: &HeaderName) -> bool {
     const NAMES: [HeaderName; 7] = [
         IF_MATCH,

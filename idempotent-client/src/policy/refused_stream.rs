@@ -1,7 +1,9 @@
-//! What the client beneath sends again by itself: only what a server of HTTP/2 says that it did not begin.
+//! What the client beneath sends again by itself: only what a server of HTTP/2 says that it did not
+//! begin.
 //!
-//! A failed connection is taken for a call that was not sent. That holds only where nothing was sent before it in the same attempt, so
-//! an application's own policy of retries has no place beneath: it may send again what was carried out.
+//! A failed connection is taken for a call that was not sent. That holds only where nothing was
+//! sent before it in the same attempt, so an application's own policy of retries has no place
+//! beneath: it may send again what was carried out.
 
 use std::error::Error as StdError;
 
@@ -17,7 +19,8 @@ impl PartialEq<&str> for Anywhere {
     }
 }
 
-/// Does what clients do that were given no policy; such a one cannot be had once another one stands in its place.
+/// Does what clients do that were given no policy; such a one cannot be had once another one stands
+/// in its place.
 pub(crate) fn policy() -> retry::Builder {
     let policy = retry::for_host(Anywhere).no_budget();
     policy.classify_fn(|attempt| {

@@ -23,7 +23,8 @@ use crate::wire::problem::Problem;
 use crate::wire::retry_after;
 use idempotent_runtime::clock::Clock;
 
-/// The longest response that is read before it is handed on. What is cut off half-way is then seen, and tried again.
+/// The longest response that is read before it is handed on. What is cut off half-way is then seen,
+/// and tried again.
 const LONGEST: u64 = 1 << 20;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -44,8 +45,8 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// Reads the body where it says how long it is, or is a document, which nobody takes piece by piece. A stream of events is
-    /// handed on as it comes.
+    /// Reads the body where it says how long it is, or is a document, which nobody takes piece by
+    /// piece. A stream of events is handed on as it comes.
     pub(crate) async fn whole(response: Response) -> reqwest::Result<Self> {
         let length = response.content_length();
         let is_short = length.map_or_else(
@@ -136,7 +137,8 @@ impl Read {
         self.response.extensions().get()
     }
 
-    /// What the server says of the key itself. A replay is of a key that has an outcome, whatever else it says.
+    /// What the server says of the key itself. A replay is of a key that has an outcome, whatever
+    /// else it says.
     pub(crate) fn key_status(&self) -> KeyStatus {
         let status = self.response.headers().get(STATUS);
         let says =

@@ -1,4 +1,5 @@
-//! The attempts of a call, one after the other, until one of them tells how it ended or nobody can know.
+//! The attempts of a call, one after the other, until one of them tells how it ended or nobody can
+//! know.
 
 use std::{error::Error as StdError, sync::atomic::Ordering, time::Duration};
 
@@ -204,8 +205,8 @@ impl Sending<'_> {
         }
     }
 
-    /// By the timer, which no change of the time of day disturbs, or by the clock, which goes on while the machine sleeps: the
-    /// server's time goes on, too.
+    /// By the timer, which no change of the time of day disturbs, or by the clock, which goes on
+    /// while the machine sleeps: the server's time goes on, too.
     fn key_age(&self) -> Duration {
         self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
             let passed = self.inner.timer.now().saturating_sub(keyed.given);

@@ -27,7 +27,8 @@ use idempotent_runtime::{__client::write_framed, BoxError};
 pub(crate) struct Repeatable {
     request: Request,
     body: Source,
-    /// Of method, target, body and the request's own headers; `None` for a stream, whose bytes nobody has seen yet.
+    /// Of method, target, body and the request's own headers; `None` for a stream, whose bytes
+    /// nobody has seen yet.
     pub(crate) digest: Option<[u8; 32]>,
     /// The digest as it was made before headers were a part of it.
     pub(crate) without_headers: Option<[u8; 32]>,
@@ -48,8 +49,8 @@ enum Source {
 }
 
 impl Repeatable {
-    /// Reads a body that says how long it is and is at most `limit` bytes long into memory. What would differ between two forms
-    /// with the same parts, their boundary, is settled.
+    /// Reads a body that says how long it is and is at most `limit` bytes long into memory. What
+    /// would differ between two forms with the same parts, their boundary, is settled.
     pub(crate) async fn new(
         mut request: Request,
         profile: &Profile,
@@ -154,7 +155,8 @@ impl Repeatable {
         }
     }
 
-    /// The request of the next attempt. A stream is there for one attempt only, and is empty from the second one on.
+    /// The request of the next attempt. A stream is there for one attempt only, and is empty from
+    /// the second one on.
     pub(crate) fn next(&mut self) -> Request {
         let mut request = self
             .request
@@ -225,8 +227,8 @@ fn digest_without_headers(request: &Request, body: &[u8; 32]) -> [u8; 32] {
     Sha256::digest(&buffer).into()
 }
 
-/// Passes a body on while it is what was hashed. The frame that would complete it is passed on only when everything was
-/// the same, so that a server never gets a whole body that is another one.
+/// Passes a body on while it is what was hashed. The frame that would complete it is passed on only
+/// when everything was the same, so that a server never gets a whole body that is another one.
 struct Checked {
     inner: Body,
     hasher: Sha256,

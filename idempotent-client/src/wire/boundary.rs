@@ -1,4 +1,5 @@
-//! The boundary of a form with parts: chosen by its content, so that one intent is the same bytes however often it is asked for.
+//! The boundary of a form with parts: chosen by its content, so that one intent is the same bytes
+//! however often it is asked for.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{
@@ -10,8 +11,8 @@ use idempotent_runtime::__client::{Hex, sha256, write_framed};
 
 /// Puts another boundary in the place of the random one, where the body is one with parts.
 ///
-/// Whoever makes a form takes a new boundary each time. A server that compares bytes, and the journal, would then take one
-/// intent that is asked for twice for two requests under one key.
+/// Whoever makes a form takes a new boundary each time. A server that compares bytes, and the
+/// journal, would then take one intent that is asked for twice for two requests under one key.
 pub(crate) fn settle(headers: &mut HeaderMap, body: Bytes) -> Bytes {
     let Some((settled, content_type)) = settled(headers, &body) else {
         return body;
@@ -67,8 +68,8 @@ fn split(content_type: &str) -> Option<(&str, &str, &str)> {
     is_plain.then(|| (&content_type[..at + from], boundary, &value[until..]))
 }
 
-/// What stands around the boundary wherever it stands at the beginning of a line, after two hyphens; `None` where the body does not
-/// end as one with parts.
+/// What stands around the boundary wherever it stands at the beginning of a line, after two
+/// hyphens; `None` where the body does not end as one with parts.
 fn pieces<'a>(body: &'a [u8], boundary: &str) -> Option<Vec<&'a [u8]>> {
     let delimiter = format!("--{boundary}");
     let delimiter = delimiter.as_bytes();

@@ -49,7 +49,8 @@ impl Sending<'_> {
         }
     }
 
-    /// Tells the journal what the last attempt means, and answers whether the caller may be told the same.
+    /// Tells the journal what the last attempt means, and answers whether the caller may be told
+    /// the same.
     async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) -> bool {
         match meaning {
             Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
@@ -101,11 +102,13 @@ impl Sending<'_> {
                     may_be_told = finish::nothing_happened(self.inner, &keyed).await;
                 }
             }
-            // Who is told that it did not happen may do something else meanwhile, so nobody sends it later.
+            // Who is told that it did not happen may do something else meanwhile, so nobody sends
+            // it later.
             Stopped::Exhausted(_) => {
                 may_be_told = finish::nothing_happened(self.inner, &keyed).await;
             }
-            // Left open, it would count as what may have happened, and not be sent again, or not be told as what did nothing.
+            // Left open, it would count as what may have happened, and not be sent again, or not be
+            // told as what did nothing.
             Stopped::RetryLater(_)
                 if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
             {

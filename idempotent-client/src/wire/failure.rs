@@ -12,7 +12,8 @@ use crate::policy::redirect::TooMany;
 /// What it says of the call with this key.
 pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     let Some(transport) = transport(error) else {
-        // Another middleware may send calls of its own through one like this, and hand on what became of those.
+        // Another middleware may send calls of its own through one like this, and hand on what
+        // became of those.
         let is_ours = ClientError::from_error(error).is_some_and(|ended| ended.key() == key)
             || causes(error).any(<dyn StdError>::is::<TooMany>);
         return if is_ours {
@@ -37,7 +38,8 @@ pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     }
 }
 
-/// Encryption reports what the other side showed as invalid data, and a broken connection as something else.
+/// Encryption reports what the other side showed as invalid data, and a broken connection as
+/// something else.
 fn is_bad_certificate(cause: &(dyn StdError + 'static)) -> bool {
     let cause = cause.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidData)

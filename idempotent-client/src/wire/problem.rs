@@ -34,7 +34,8 @@ pub(crate) struct StripeError {
 }
 
 impl Problem {
-    /// Reads an error body. Whatever is not understood is left out, because a body is the server's and may be anything.
+    /// Reads an error body. Whatever is not understood is left out, because a body is the server's
+    /// and may be anything.
     #[must_use]
     pub(crate) fn read(body: &[u8]) -> Self {
         let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(body) else {
@@ -58,7 +59,8 @@ impl Problem {
         }
     }
 
-    /// Tells whether the body speaks of keys at all: without that, a member `retryable` may mean anything.
+    /// Tells whether the body speaks of keys at all: without that, a member `retryable` may mean
+    /// anything.
     #[must_use]
     pub(crate) fn speaks_of_keys(&self) -> bool {
         self.kind.is_some() || self.has_key_action

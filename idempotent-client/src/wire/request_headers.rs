@@ -1,4 +1,5 @@
-//! The headers of a request that make it what it is: they are compared, written down, and sent again after a restart.
+//! The headers of a request that make it what it is: they are compared, written down, and sent
+//! again after a restart.
 
 use http::{
     HeaderMap,
@@ -12,8 +13,8 @@ use http::{
 use crate::journal::caller::is_credential;
 use crate::policy::profile::Profile;
 
-/// What the body is, what is accepted, on which conditions the request is to be carried out, and as which method. With another one of
-/// them, it would be another request.
+/// What the body is, what is accepted, on which conditions the request is to be carried out, and as
+/// which method. With another one of them, it would be another request.
 const ALWAYS: [HeaderName; 20] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -37,8 +38,8 @@ const ALWAYS: [HeaderName; 20] = [
     HeaderName::from_static("x-method-override"),
 ];
 
-/// The headers that belong to a request itself, with those that its profile names: neither its key, nor anything that says who is
-/// asking.
+/// The headers that belong to a request itself, with those that its profile names: neither its key,
+/// nor anything that says who is asking.
 pub(crate) fn own_headers(profile: &Profile, headers: &HeaderMap) -> HeaderMap {
     let mut own = HeaderMap::new();
     for name in ALWAYS.iter().chain(&*profile.request_headers) {

@@ -44,8 +44,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) resumed: Option<Resumed>,
     pub(crate) was_early: bool,
     pub(crate) may_have_happened: bool,
-    /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
-    /// afterwards.
+    /// The server did what it was asked, as far as is known, and told where to read of it. What
+    /// fails there fails afterwards.
     pub(crate) led_on: AtomicBool,
 }
 
@@ -61,7 +61,8 @@ pub(crate) struct KeyedCall {
     pub(crate) created: Time,
     /// A digest of who asks.
     pub(crate) caller: [u8; 32],
-    /// What tells this begin of the call from every other one, in this process and in those that share its journal.
+    /// What tells this begin of the call from every other one, in this process and in those that
+    /// share its journal.
     pub(crate) begun: [u8; 16],
     /// The call stands in the journal.
     pub(crate) journaled: bool,
@@ -126,9 +127,10 @@ pub(crate) async fn send(
     sending.attempt_until_known(extensions, next).await
 }
 
-/// Takes out of an address who is asking. Clients make a header of it where they make a request of an address; of one that comes
-/// with such an address they make none, and what they would show of it, to a proxy or in the authority of HTTP/2, does not belong
-/// there. No journal is to keep it either.
+/// Takes out of an address who is asking. Clients make a header of it where they make a request of
+/// an address; of one that comes with such an address they make none, and what they would show of
+/// it, to a proxy or in the authority of HTTP/2, does not belong there. No journal is to keep it
+/// either.
 fn take_out_user(url: &mut Url) {
     // What has no host has no user either.
     let _has_none = url.set_username("").and_then(|()| url.set_password(None));
@@ -180,7 +182,8 @@ impl Protection {
 }
 
 impl Sending<'_> {
-    /// Gives the call its key, writes it down, and hands back the response where the journal has it already.
+    /// Gives the call its key, writes it down, and hands back the response where the journal has it
+    /// already.
     async fn give_key(
         &mut self,
         written: Option<ClientKey>,
@@ -275,7 +278,8 @@ impl Sending<'_> {
         })
     }
 
-    /// Sends the key as it was written before: in another way, it is another key to a server that takes keys as they stand.
+    /// Sends the key as it was written before: in another way, it is another key to a server that
+    /// takes keys as they stand.
     fn keep_spelling(&mut self, mut written: HeaderValue) {
         sensitive(&mut written);
         let headers = self.request.request_mut().headers_mut();

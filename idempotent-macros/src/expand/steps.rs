@@ -48,8 +48,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// A method of the call. It is named by its path: one of a trait that is implemented for every type would be found before any that
-    /// takes `&mut self`.
+    /// A method of the call. It is named by its path: one of a trait that is implemented for every
+    /// type would be found before any that takes `&mut self`.
     fn step(&self, method: &str, values: impl ToTokens) -> TokenStream {
         let Self { private, call, .. } = self;
         let method = Ident::new(method, Span::call_site());

@@ -13,7 +13,8 @@ pub(super) fn ours(name: &str) -> Ident {
     Ident::new(&format!("__idempotent_{name}"), Span::mixed_site())
 }
 
-/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
+/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its
+/// elements.
 pub(super) fn by_reference(expression: &Expr) -> TokenStream {
     let span = expression.span();
     match expression {
@@ -40,8 +41,9 @@ pub(super) fn by_reference(expression: &Expr) -> TokenStream {
     }
 }
 
-/// Gives every generated token the same place, so that a failing bound is reported there, and once. A `$crate` that the path of the
-/// runtime begins with still means the crate whose `macro_rules` wrote it.
+/// Gives every generated token the same place, so that a failing bound is reported there, and once.
+/// A `$crate` that the path of the runtime begins with still means the crate whose `macro_rules`
+/// wrote it.
 pub(super) fn at(span: Span, generated: TokenStream) -> TokenStream {
     generated
         .into_iter()
@@ -63,7 +65,8 @@ pub(super) fn hidden(body: &Group) -> Group {
     hidden
 }
 
-/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows. In `self::judge` it is the module.
+/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows. In
+/// `self::judge` it is the module.
 pub(super) fn rename_self(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut renamed = TokenStream::new();

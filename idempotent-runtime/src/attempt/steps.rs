@@ -86,7 +86,8 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_poisoned)
     }
 
-    /// Tells how the call ends whose body ended so. From now on no step begins, and none is written.
+    /// Tells how the call ends whose body ended so. From now on no step begins, and none is
+    /// written.
     pub(crate) fn close_steps(&self, ending: Ending, lease: &Lease) -> Ending {
         let Some(scope) = self.steps() else {
             return ending;

@@ -21,12 +21,14 @@ use crate::{
 
 /// A call in the method form: says what the attribute says, one method for each argument.
 ///
-/// The body returns a `Result` whose error has `From<`[`Error`]`>`, because a duplicate may get no answer. Value and error have serde's
-/// traits, but for an error that is not recorded ([`release_errors`](Self::release_errors),
+/// The body returns a `Result` whose error has `From<`[`Error`]`>`, because a duplicate may get no
+/// answer. Value and error have serde's traits, but for an error that is not recorded
+/// ([`release_errors`](Self::release_errors),
 /// [`uncertain_errors`](Self::uncertain_errors), or [`Unrecorded`](crate::Unrecorded) from a classifier) and a value of which only a
 /// [`reference`](Self::reference) is.
 ///
-/// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are those of
+/// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are
+/// those of
 /// [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call back; the others stand in
 /// [`call`](crate::call):
 ///
@@ -62,7 +64,8 @@ impl CallBuilder<Recorded, Whole> {
 }
 
 impl<P, K> CallBuilder<P, K> {
-    /// Sets the key. Without one, the fingerprint of the arguments is the key; without arguments either, the call is refused with
+    /// Sets the key. Without one, the fingerprint of the arguments is the key; without arguments
+    /// either, the call is refused with
     /// [`Error::InvalidPolicy`].
     pub fn key<T: KeyPart + ?Sized>(mut self, key: &T) -> Self {
         self.call.key(key);
@@ -81,7 +84,8 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Adds an argument that must be equal in a retry, by name, so that [`Error::KeyReused`] can name it.
+    /// Adds an argument that must be equal in a retry, by name, so that [`Error::KeyReused`] can
+    /// name it.
     pub fn argument<T: Fingerprintable + ?Sized>(mut self, name: &'static str, value: &T) -> Self {
         self.call.argument(name, value);
         self
@@ -112,7 +116,8 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`. For `Reconcile`, give
+    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`. For
+    /// `Reconcile`, give
     /// [`reconcile`](Self::reconcile) the function to ask.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         if on_crash == OnCrash::Reconcile {
@@ -178,7 +183,8 @@ impl<P, K> CallBuilder<P, K> {
         self.with_on_error(LeftUncertain)
     }
 
-    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded) decides, error by error.
+    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded)
+    /// decides, error by error.
     pub fn classify_errors<F>(self, classify: F) -> CallBuilder<Classified<F>, K> {
         self.with_on_error(Classified(classify))
     }
@@ -187,8 +193,8 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Examples
     ///
-    /// The closure's argument needs its type, [`Stored`](crate::Stored): the compiler looks inside the closure before it
-    /// knows.
+    /// The closure's argument needs its type, [`Stored`](crate::Stored): the compiler looks inside
+    /// the closure before it knows.
     ///
     /// ```
     /// use idempotent_runtime::{Error, Idempotency, Stored};
@@ -226,9 +232,10 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it changes nothing. Dropped after the body was polled, the body stops, and `on_crash`
-    /// applies as soon as that is written: in the background, usually within milliseconds. Until then a duplicate waits, or,
-    /// with [`InFlight::Reject`], still sees it running. See [`run_detached`](Self::run_detached).
+    /// Dropped while it waits, it changes nothing. Dropped after the body was polled, the body
+    /// stops, and `on_crash` applies as soon as that is written: in the background, usually within
+    /// milliseconds. Until then a duplicate waits, or, with [`InFlight::Reject`], still sees it
+    /// running. See [`run_detached`](Self::run_detached).
     pub async fn run<R, F, B>(self, body: F) -> R
     where
         R: Outcome,
@@ -269,8 +276,8 @@ impl<P, K> CallBuilder<P, K> {
         }
     }
 
-    /// Runs the body in a task of its own: once the key is claimed, this future may be dropped, and the call runs on and is
-    /// recorded.
+    /// Runs the body in a task of its own: once the key is claimed, this future may be dropped, and
+    /// the call runs on and is recorded.
     ///
     /// # Errors
     ///
@@ -278,13 +285,15 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, once the key is claimed: nothing has run, and the key is free again.
+    /// Outside a tokio runtime, once the key is claimed: nothing has run, and the key is free
+    /// again.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
-    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run); whoever waits on a thread of his own,
-    /// as in `Handle::block_on`, is told [`Error::Stopped`].
+    /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes
+    /// nothing: the call runs on and is recorded. Where the runtime itself shuts down, the body
+    /// stops as under [`run`](Self::run); whoever waits on a thread of his own, as in
+    /// `Handle::block_on`, is told [`Error::Stopped`].
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where
         R: Outcome + Send + 'static,
@@ -305,17 +314,20 @@ impl<P, K> CallBuilder<P, K> {
         }
     }
 
-    /// Runs the call, and asks `ask` what became of an attempt that vanished before the body may run again.
+    /// Runs the call, and asks `ask` what became of an attempt that vanished before the body may
+    /// run again.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), and what `ask` answers as [`Reconciled::Failed`]. [`Error::Uncertain`] where it answers
+    /// As [`run`](Self::run), and what `ask` answers as [`Reconciled::Failed`].
+    /// [`Error::Uncertain`] where it answers
     /// [`Reconciled::Unknown`].
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it changes nothing. Dropped while `ask` or the body runs, either stops, and the record becomes
-    /// *uncertain* as soon as that is written; the next call asks again.
+    /// Dropped while it waits, it changes nothing. Dropped while `ask` or the body runs, either
+    /// stops, and the record becomes *uncertain* as soon as that is written; the next call asks
+    /// again.
     pub async fn reconcile<R, A, Q, F, B>(mut self, ask: A, body: F) -> R
     where
         R: Outcome,

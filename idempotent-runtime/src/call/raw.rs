@@ -12,9 +12,11 @@ use crate::{
 };
 
 impl<P, K> CallBuilder<P, K> {
-    /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back is the body's own or the recorded one.
+    /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back
+    /// is the body's own or the recorded one.
     ///
-    /// The body says of its outcome what the call says elsewhere, so nothing that was said of errors, of [`version`](Self::version), of
+    /// The body says of its outcome what the call says elsewhere, so nothing that was said of
+    /// errors, of [`version`](Self::version), of
     /// [`upgrade`](Self::upgrade) or of a [`reference`](Self::reference) counts here. A replay comes in whatever schema version
     /// stands there.
     ///
@@ -33,8 +35,8 @@ impl<P, K> CallBuilder<P, K> {
         run_raw(self.call.prepare()?, body).await
     }
 
-    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this future may be dropped, and the call
-    /// runs on and is recorded.
+    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this
+    /// future may be dropped, and the call runs on and is recorded.
     ///
     /// # Errors
     ///
@@ -69,7 +71,8 @@ pub enum RawEnding {
     RecordWithoutOutcome(RawOutcome),
     /// Nothing happened: a retry runs again.
     Release(RawOutcome),
-    /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as if this one had not been.
+    /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as
+    /// if this one had not been.
     NotBegun(RawOutcome),
     /// Nobody knows what happened.
     Uncertain(RawOutcome),

@@ -19,13 +19,15 @@ pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 /// The name under which [`Arguments::whole`] puts its value.
 const WHOLE: &str = "fingerprint";
 
-/// What most calls need, so that encoding allocates once. No more, because the memory store keeps it as long as the record.
+/// What most calls need, so that encoding allocates once. No more, because the memory store keeps
+/// it as long as the record.
 const CAPACITY: usize = 256;
 
 /// Collects the arguments of a call by name.
 ///
-/// The order in which they come does not matter, and one that is `None` counts as not given, so that an optional
-/// argument can be added to a function without changing the fingerprints of its old calls.
+/// The order in which they come does not matter, and one that is `None` counts as not given, so
+/// that an optional argument can be added to a function without changing the fingerprints of its
+/// old calls.
 ///
 /// # Examples
 ///
@@ -84,7 +86,8 @@ impl Arguments {
         self.argument(WHOLE, value);
     }
 
-    /// Tells whether none has been added, not even one that is `None`: then the fingerprint tells no call from another.
+    /// Tells whether none has been added, not even one that is `None`: then the fingerprint tells
+    /// no call from another.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_empty
@@ -146,7 +149,8 @@ impl fmt::Debug for Arguments {
     }
 }
 
-/// Arguments with their fingerprint; what tells them apart one by one is computed only when asked for.
+/// Arguments with their fingerprint; what tells them apart one by one is computed only when asked
+/// for.
 ///
 /// Two of them are equal when their fingerprints are.
 #[derive(Clone)]

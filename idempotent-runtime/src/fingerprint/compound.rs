@@ -1,4 +1,5 @@
-//! The values that hold values: sequences as they come, maps and structs in the order of their encoded entries.
+//! The values that hold values: sequences as they come, maps and structs in the order of their
+//! encoded entries.
 
 use serde::Serialize;
 use serde::ser;

@@ -11,8 +11,9 @@ use crate::framing::{Hex, read_framed, write_framed};
 /// Keeps the digest of an argument apart from every other hash.
 const DOMAIN: &[u8] = b"idem-arg/1";
 
-/// The version of the format, which a record names here for its fingerprint, too: whoever changes how one of them is computed
-/// takes another number, and goes on to compare older records by theirs.
+/// The version of the format, which a record names here for its fingerprint, too: whoever changes
+/// how one of them is computed takes another number, and goes on to compare older records by
+/// theirs.
 const FORM: u8 = 1;
 
 const DIGEST: usize = 8;
@@ -62,7 +63,8 @@ impl ArgumentDigests {
         Self(digests)
     }
 
-    /// The names of the arguments that differ, and of those that only one side has, in the order of the alphabet.
+    /// The names of the arguments that differ, and of those that only one side has, in the order of
+    /// the alphabet.
     ///
     /// Where both sides know fields of an argument, and some of them differ, they are named in its
     /// place.
@@ -96,7 +98,8 @@ impl ArgumentDigests {
         named.map(|name| (*name).to_owned()).collect()
     }
 
-    /// The form in which a store keeps them: a version byte, then each name, framed by its length, with its digest.
+    /// The form in which a store keeps them: a version byte, then each name, framed by its length,
+    /// with its digest.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORM];
@@ -107,11 +110,13 @@ impl ArgumentDigests {
         bytes
     }
 
-    /// Reads what [`ArgumentDigests::to_bytes`] wrote; takes no more memory than `bytes` has, give or take a factor.
+    /// Reads what [`ArgumentDigests::to_bytes`] wrote; takes no more memory than `bytes` has, give
+    /// or take a factor.
     ///
     /// # Errors
     ///
-    /// When `bytes` is anything else: of another version, cut short, out of order, or with names that are no text.
+    /// When `bytes` is anything else: of another version, cut short, out of order, or with names
+    /// that are no text.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedDigests> {
         let Some((&FORM, mut rest)) = bytes.split_first() else {
             return Err(MalformedDigests { offset: 0 });

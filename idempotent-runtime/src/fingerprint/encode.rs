@@ -34,7 +34,8 @@ pub(super) mod tag {
 /// Every NaN is this one.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
-/// From here up a float is no longer a number that a 64-bit integer could hold, and likewise below its negative half.
+/// From here up a float is no longer a number that a 64-bit integer could hold, and likewise below
+/// its negative half.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Appends values to `buffer`.

@@ -10,7 +10,8 @@ use super::failure::EncodeFailure;
 /// How many entries are remembered without an allocation.
 const INLINE: usize = 8;
 
-/// Where the entries of one map start in the buffer: they lie side by side, each a key and its value.
+/// Where the entries of one map start in the buffer: they lie side by side, each a key and its
+/// value.
 #[derive(Clone)]
 pub(super) struct Entries {
     first: [usize; INLINE],
@@ -44,7 +45,8 @@ impl Entries {
         encoder.text(name);
         let after_name = encoder.buffer.len();
         value.serialize(&mut *encoder)?;
-        // A `None` is left out, so that an optional field can be added without changing old fingerprints.
+        // A `None` is left out, so that an optional field can be added without changing old
+        // fingerprints.
         if matches!(encoder.buffer[after_name..], [tag::NONE]) {
             encoder.buffer.truncate(start);
         } else {
@@ -79,7 +81,8 @@ impl Entries {
         }
     }
 
-    /// Moves the last entry to its place among the first few, which costs nothing where it is there already.
+    /// Moves the last entry to its place among the first few, which costs nothing where it is there
+    /// already.
     #[inline]
     fn insert(&mut self, buffer: &mut [u8], start: usize) {
         let (mut place, mut end) = (self.count, start);

@@ -6,7 +6,8 @@ use serde::ser;
 
 /// The arguments of a call cannot be fingerprinted.
 ///
-/// Its message names the argument and never its value; the text that the value's own `Serialize` gave is in `source()`.
+/// Its message names the argument and never its value; the text that the value's own `Serialize`
+/// gave is in `source()`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FingerprintError {

@@ -25,9 +25,11 @@ use sha2::Sha256;
 use crate::framing::Hex;
 use crate::sha256::sha256;
 
-/// The SHA-256, or with a [`FingerprintKey`] the HMAC-SHA-256, of a call's canonically encoded arguments.
+/// The SHA-256, or with a [`FingerprintKey`] the HMAC-SHA-256, of a call's canonically encoded
+/// arguments.
 ///
-/// Two are compared in constant time, so that how long a refusal takes tells nothing about the arguments of the call that has the key.
+/// Two are compared in constant time, so that how long a refusal takes tells nothing about the
+/// arguments of the call that has the key.
 #[derive(Clone, Copy)]
 pub struct Fingerprint([u8; 32]);
 
@@ -74,10 +76,11 @@ impl fmt::Debug for Fingerprint {
 
 /// A secret that makes fingerprints and digests meaningless to whoever reads the store without it.
 ///
-/// Without one, somebody who can read the store can guess a value and check the guess: a birthday or
-/// an amount has few possible values. Changing the secret changes every fingerprint, so that duplicates
-/// of calls from before the change are refused as other calls until those records expire. Where a call has no key but its arguments,
-/// it has another one then, and duplicates of calls from before run again.
+/// Without one, somebody who can read the store can guess a value and check the guess: a birthday
+/// or an amount has few possible values. Changing the secret changes every fingerprint, so that
+/// duplicates of calls from before the change are refused as other calls until those records
+/// expire. Where a call has no key but its arguments, it has another one then, and duplicates of
+/// calls from before run again.
 #[derive(Clone)]
 pub struct FingerprintKey(Arc<Hmac<Sha256>>);
 

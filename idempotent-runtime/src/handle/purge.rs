@@ -18,19 +18,22 @@ use crate::{
     store::{Store, StoreError, StoreErrorKind},
 };
 
-/// How many records a purge asks the store to delete at once: few enough that a call which meets a batch does not notice.
+/// How many records a purge asks the store to delete at once: few enough that a call which meets a
+/// batch does not notice.
 const BATCH: u32 = 250;
 
 /// The longest rest: a batch may have waited for something else than its work.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 impl Idempotency {
-    /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::audit_retention), in batches of at
-    /// most 250, and tells how many it deleted. After each batch it pauses for as long as that took, at most a second, so
-    /// that live calls have the store to themselves for half of the time. *Uncertain* and *parked* records never expire: they stay until somebody
-    /// settles them.
+    /// Deletes the records that have been expired for as long as they are
+    /// [kept](crate::Builder::audit_retention), in batches of at most 250, and tells how many it
+    /// deleted. After each batch it pauses for as long as that took, at most a second, so that live
+    /// calls have the store to themselves for half of the time. *Uncertain* and *parked* records
+    /// never expire: they stay until somebody settles them.
     ///
-    /// Safe beside live calls, and beside other purges. Observers are [told](crate::Observer::purged).
+    /// Safe beside live calls, and beside other purges. Observers are
+    /// [told](crate::Observer::purged).
     ///
     /// # Errors
     ///
@@ -38,17 +41,19 @@ impl Idempotency {
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
-    /// records is touched, so it can be called again at any time.
+    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be.
+    /// Nothing but expired records is touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         let (_nobody_stops, stopped) = watch::channel(false);
         Turn::of(self, stopped).run().await
     }
 
-    /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge) does: `"1h"`, or a
-    /// `Duration`. It does so in a task of its own for as long as the [`PurgeTask`] lives.
+    /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge)
+    /// does: `"1h"`, or a `Duration`. It does so in a task of its own for as long as the
+    /// [`PurgeTask`] lives.
     ///
-    /// An error of the store ends only its turn. It is logged and told to [observers](crate::Observer::purged).
+    /// An error of the store ends only its turn. It is logged and told to
+    /// [observers](crate::Observer::purged).
     ///
     /// # Errors
     ///
@@ -85,7 +90,8 @@ impl Idempotency {
     }
 }
 
-/// Purges again and again, until it is stopped or dropped, or the handle [shuts down](Idempotency::shutdown).
+/// Purges again and again, until it is stopped or dropped, or the handle [shuts
+/// down](Idempotency::shutdown).
 ///
 /// It does not keep its handle alive, nor the other way round.
 #[must_use = "purging ends when the purger is dropped"]
@@ -100,7 +106,8 @@ impl PurgeTask {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it resolves, it ends as a purger that is dropped: the batch under way may still be deleted.
+    /// Dropped before it resolves, it ends as a purger that is dropped: the batch under way may
+    /// still be deleted.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.stop.closed().await;

@@ -25,8 +25,8 @@ impl Idempotency {
             .map_err(|_| Error::AlreadyInstalled)
     }
 
-    /// Runs `future` with this handle in force, in place of the installed one: for tests and tenants. A task that is
-    /// spawned inside does not inherit it.
+    /// Runs `future` with this handle in force, in place of the installed one: for tests and
+    /// tenants. A task that is spawned inside does not inherit it.
     pub fn enter<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         ENTERED.scope(self.clone(), future)
     }

@@ -27,11 +27,13 @@ use crate::{
     },
 };
 
-/// The request's key, for a handler that carries the attribute itself: the one that a layer outside has read, else the one in
-/// `Idempotency-Key`. Refuses a request without one; `Option<IdempotencyKey>` does not.
+/// The request's key, for a handler that carries the attribute itself: the one that a layer outside
+/// has read, else the one in `Idempotency-Key`. Refuses a request without one;
+/// `Option<IdempotencyKey>` does not.
 ///
-/// The extractor does not know who calls, and a layer may not stand around every route, so the handler names its caller by `scope`:
-/// two callers who took the same key would otherwise get one outcome. Take what the authentication found out.
+/// The extractor does not know who calls, and a layer may not stand around every route, so the
+/// handler names its caller by `scope`: two callers who took the same key would otherwise get one
+/// outcome. Take what the authentication found out.
 ///
 /// ```
 /// use axum::{Extension, extract::Path};
@@ -75,13 +77,15 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
     }
 }
 
-/// With the usual types and in JSON, whatever the [`problems`](super::LayerBuilder::problems) of a layer around the handler say. A
-/// service with types of its own makes the response by [`Problems::respond`].
+/// With the usual types and in JSON, whatever the [`problems`](super::LayerBuilder::problems) of a
+/// layer around the handler say. A service with types of its own makes the response by
+/// [`Problems::respond`].
 ///
 /// Where a layer guards the request, the response is marked by what the problem says:
 /// [`Retryable`](ReplayHint::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](ReplayHint::Uncertain) where the
-/// outcome is unknown, [`NotStored`](ReplayHint::NotStored) where it happened and its result is gone. A handler that has done something
-/// of its own before says with another [`ReplayHint`] what a retry may do.
+/// outcome is unknown, [`NotStored`](ReplayHint::NotStored) where it happened and its result is
+/// gone. A handler that has done something of its own before says with another [`ReplayHint`] what
+/// a retry may do.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
@@ -96,8 +100,8 @@ impl IntoResponse for Problem {
     }
 }
 
-/// As the problem document that says what the client can do, so that `?` is enough in a handler that returns
-/// `Result<_, Error>`.
+/// As the problem document that says what the client can do, so that `?` is enough in a handler
+/// that returns `Result<_, Error>`.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         Problem::from(&self).into_response()
@@ -123,7 +127,8 @@ fn mark(kind: Kind) -> Option<ReplayHint> {
         | Kind::TooManyKeys
         | Kind::NotSupported
         | Kind::Misconfigured => Some(ReplayHint::Retryable),
-        // The document tells the client to come again with the same key, so that must reach the handler.
+        // The document tells the client to come again with the same key, so that must reach the
+        // handler.
         Kind::RequestInProgress | Kind::ResultOutOfReach => Some(ReplayHint::Retryable),
     }
 }
@@ -137,8 +142,8 @@ impl IntoResponseParts for ReplayHint {
     }
 }
 
-/// JSON in requests and responses, as axum's `Json` is, which a record can hold as well: what a handler returns that carries the
-/// attribute itself. Axum's own type cannot be stored.
+/// JSON in requests and responses, as axum's `Json` is, which a record can hold as well: what a
+/// handler returns that carries the attribute itself. Axum's own type cannot be stored.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

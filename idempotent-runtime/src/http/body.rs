@@ -1,4 +1,5 @@
-//! Bodies: handed on as they come, read to their end, or given on while somebody watches how they end.
+//! Bodies: handed on as they come, read to their end, or given on while somebody watches how they
+//! end.
 
 use std::{
     fmt,
@@ -18,8 +19,8 @@ use tokio::sync::oneshot;
 use crate::error::BoxError;
 
 pin_project! {
-    /// The body of a request as the guarded service gets it, and of a response as the layer's caller gets it: the one that
-    /// came, or bytes that were read from it.
+    /// The body of a request as the guarded service gets it, and of a response as the layer's
+    /// caller gets it: the one that came, or bytes that were read from it.
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,
@@ -64,8 +65,8 @@ impl Whole {
 
 /// What was read so far of a body that is being read.
 ///
-/// Its pieces are joined as they come: each costs the same room beside its data, and whoever sends them chooses how small they
-/// are. A body of one piece, which most are, is not copied.
+/// Its pieces are joined as they come: each costs the same room beside its data, and whoever sends
+/// them chooses how small they are. A body of one piece, which most are, is not copied.
 #[derive(Default)]
 struct Gathered {
     first: Bytes,
@@ -314,7 +315,8 @@ where
                 ..
             } => {
                 let there = read.bytes.len() as u64;
-                // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has trailers only without one.
+                // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has
+                // trailers only without one.
                 let is_open = failure.is_some() || read.trailers.is_some();
                 let behind = match rest {
                     Some(rest) => rest.size_hint(),

@@ -7,10 +7,12 @@ use http::{
 
 use super::grpc;
 
-/// Tells whether a client that accepts what it says can read a body that is stored in this coding. It is stored in one only where
-/// compression stands inside of the layer, by mistake, or where gRPC compresses messages.
+/// Tells whether a client that accepts what it says can read a body that is stored in this coding.
+/// It is stored in one only where compression stands inside of the layer, by mistake, or where gRPC
+/// compresses messages.
 ///
-/// Who refuses a body without a coding can be given one nevertheless: what compresses it stands outside.
+/// Who refuses a body without a coding can be given one nevertheless: what compresses it stands
+/// outside.
 pub(super) fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     let is_accepted = |(codings, accepts): (&HeaderName, &HeaderName)| {
         items(stored, codings)
@@ -25,8 +27,8 @@ pub(super) fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     .all(is_accepted)
 }
 
-/// Tells whether a request accepts a coding: by what it says of this one, and only where it says nothing, by what it says of all
-/// others with `*` (RFC 9110, section 12.5.3).
+/// Tells whether a request accepts a coding: by what it says of this one, and only where it says
+/// nothing, by what it says of all others with `*` (RFC 9110, section 12.5.3).
 fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bool {
     let said_of = |coding: &str| {
         items(request, accepts).find_map(|item| {
@@ -47,7 +49,8 @@ fn is_zero_weight(parameter: &str) -> bool {
     })
 }
 
-/// What a header field lists, over all its lines. A line that is no text is one item, which nobody knows.
+/// What a header field lists, over all its lines. A line that is no text is one item, which nobody
+/// knows.
 fn items<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     fields
         .get_all(name)

@@ -19,14 +19,15 @@ use crate::{call::CallBuilder, framing::write_framed, http::json, sha256::sha256
 pub enum BodyComparison {
     /// Byte by byte.
     Exact,
-    /// By what they say, where the content type says that they are JSON: white space, the order of members and the
-    /// spelling of strings and numbers do not matter. A body that is no JSON, or that names a member twice, is compared byte by
-    /// byte.
+    /// By what they say, where the content type says that they are JSON: white space, the order of
+    /// members and the spelling of strings and numbers do not matter. A body that is no JSON, or
+    /// that names a member twice, is compared byte by byte.
     ///
-    /// Numbers count as decimals of any length: `1.0` is `1`, and no two integers are equal that differ.
+    /// Numbers count as decimals of any length: `1.0` is `1`, and no two integers are equal that
+    /// differ.
     CanonicalJson,
-    /// By what a function makes of the request: two are the same where it returns the same bytes. For a multipart form, say, whose
-    /// boundary differs in each attempt.
+    /// By what a function makes of the request: two are the same where it returns the same bytes.
+    /// For a multipart form, say, whose boundary differs in each attempt.
     By(BodyDigest),
 }
 
@@ -99,7 +100,8 @@ impl QueryComparison {
     }
 }
 
-/// What is compared of two requests beside their methods, paths and content types, which always are.
+/// What is compared of two requests beside their methods, paths and content types, which always
+/// are.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
     pub(crate) body: BodyComparison,
@@ -133,7 +135,8 @@ impl Comparison {
             .argument(part::BODY, &self.digest(request, body))
     }
 
-    /// Nothing of a field that the request has not got, so that one that is named later makes no other request of those without it.
+    /// Nothing of a field that the request has not got, so that one that is named later makes no
+    /// other request of those without it.
     fn compared(&self, headers: &HeaderMap) -> Option<Hash> {
         let mut framed = Vec::new();
         for name in self
@@ -200,8 +203,8 @@ impl Target<'_> {
     }
 }
 
-/// The media type without its parameters, because a `charset` or a boundary does not make another request, and the coding
-/// that the body is in.
+/// The media type without its parameters, because a `charset` or a boundary does not make another
+/// request, and the coding that the body is in.
 fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let text = |name| {
         let value = headers.get(name).map(HeaderValue::as_bytes);
@@ -226,7 +229,8 @@ fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The codings of a body; nothing where there is none, which may also be told as `identity` (RFC 9110, section 8.4.1).
+/// The codings of a body; nothing where there is none, which may also be told as `identity` (RFC
+/// 9110, section 8.4.1).
 fn coding(content_encoding: &str) -> &str {
     let coding = content_encoding.trim();
     if coding.eq_ignore_ascii_case("identity") {
@@ -236,7 +240,8 @@ fn coding(content_encoding: &str) -> &str {
     }
 }
 
-/// Tells whether a body is JSON by its content type: `application/json`, or anything that ends in `+json`.
+/// Tells whether a body is JSON by its content type: `application/json`, or anything that ends in
+/// `+json`.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(Ok(value)) = headers.get(CONTENT_TYPE).map(HeaderValue::to_str) else {
         return false;

@@ -49,7 +49,8 @@ pub(crate) struct Guard {
     headers: HeaderMap,
 }
 
-/// What identifies a call beside its caller: its key, and its method and path where a key is for one route.
+/// What identifies a call beside its caller: its key, and its method and path where a key is for
+/// one route.
 struct Identity<'a> {
     route: Option<Box<(String, String)>>,
     key: &'a IdempotencyKey,
@@ -64,7 +65,8 @@ impl KeyPart for Identity<'_> {
     }
 }
 
-/// Stands among the extensions of a request that a layer guards, so that another one inside it lets it pass.
+/// Stands among the extensions of a request that a layer guards, so that another one inside it lets
+/// it pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IsGuarded;
 
@@ -86,11 +88,13 @@ impl Guard {
         })
     }
 
-    /// Answers the request: by its handler, by the response that the handler gave to an earlier one, or by a refusal.
+    /// Answers the request: by its handler, by the response that the handler gave to an earlier
+    /// one, or by a refusal.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the handler began, it leaves nothing behind; later, the handler runs on and its response is recorded.
+    /// Dropped before the handler began, it leaves nothing behind; later, the handler runs on and
+    /// its response is recorded.
     pub(crate) async fn answer<S, B, R>(
         self: Arc<Self>,
         mut execution: Box<Execution<S>>,
@@ -155,7 +159,8 @@ impl Guard {
             .map_or_else(Arc::default, |key| key.framed().into())
     }
 
-    /// The key as a handler gets it. Calls that the handler makes by it have no scope of this layer's, so it names the caller itself.
+    /// The key as a handler gets it. Calls that the handler makes by it have no scope of this
+    /// layer's, so it names the caller itself.
     pub(crate) fn callers_key(&self) -> IdempotencyKey {
         match &self.caller {
             Some(caller) => self.key.of_caller(caller),
@@ -244,7 +249,8 @@ impl Guard {
                 }
                 replay
             }
-            // Another run won while this one's lease was lost: for this client its response is no replay of an earlier request.
+            // Another run won while this one's lease was lost: for this client its response is no
+            // replay of an earlier request.
             _ => stored.into_response(),
         };
         response.map(|_| Body::whole(whole))
@@ -309,8 +315,8 @@ impl Guard {
         self.respond(problem).map(Body::from)
     }
 
-    /// The same where a handler was to run: a panic of the renderer would count as one of the handler, which has not begun. What it
-    /// cannot tell is told in JSON.
+    /// The same where a handler was to run: a panic of the renderer would count as one of the
+    /// handler, which has not begun. What it cannot tell is told in JSON.
     pub(crate) fn refuse_in_any_case<R>(&self, problem: &Problem) -> Response<Body<R>> {
         let refused = catch_unwind(AssertUnwindSafe(|| self.refuse(problem)));
         refused.unwrap_or_else(|_| {
@@ -328,8 +334,9 @@ impl Guard {
     }
 }
 
-/// The header fields of a request that an answer may depend on: all of them where a renderer of the service's own may ask for any, and
-/// elsewhere the few that this layer asks for, because most requests have none of those.
+/// The header fields of a request that an answer may depend on: all of them where a renderer of the
+/// service's own may ask for any, and elsewhere the few that this layer asks for, because most
+/// requests have none of those.
 fn remembered(settings: &Settings, rules: &Rules, headers: &HeaderMap) -> HeaderMap {
     if settings.problems.ask_the_request() {
         return headers.clone();

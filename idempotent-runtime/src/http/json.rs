@@ -1,19 +1,23 @@
-//! One form for all spellings of a JSON text, so that a client that writes its members in another order repeats the same request.
+//! One form for all spellings of a JSON text, so that a client that writes its members in another
+//! order repeats the same request.
 
 use std::ops::Range;
 
 use crate::framing::write_framed;
 
-/// How deep arrays and objects may lie in each other; a text that goes deeper is compared byte by byte.
+/// How deep arrays and objects may lie in each other; a text that goes deeper is compared byte by
+/// byte.
 const DEEPEST: usize = 128;
 
-/// The canonical form of a JSON text: white space, the order of members and the spelling of strings and numbers do not
-/// matter, everything else does. It is no JSON itself: each value is marked with its type and framed by its length.
+/// The canonical form of a JSON text: white space, the order of members and the spelling of strings
+/// and numbers do not matter, everything else does. It is no JSON itself: each value is marked with
+/// its type and framed by its length.
 ///
-/// `None` where the text is no JSON, where it names a member of an object twice, whose meaning readers do not agree on, or
-/// where it is nested too deeply.
+/// `None` where the text is no JSON, where it names a member of an object twice, whose meaning
+/// readers do not agree on, or where it is nested too deeply.
 ///
-/// Numbers are compared as decimals of any length, never as floats: `1.0` is `1` and `10e-1`, while 2⁵³ and 2⁵³ + 1 differ.
+/// Numbers are compared as decimals of any length, never as floats: `1.0` is `1` and `10e-1`, while
+/// 2⁵³ and 2⁵³ + 1 differ.
 pub(super) fn canonical(text: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader { text, at: 0 };
     let mut form = Vec::with_capacity(text.len());

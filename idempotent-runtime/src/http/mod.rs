@@ -6,13 +6,16 @@
 //!
 //! # Where to look
 //!
-//! * [`IdempotencyLayer`] answers a request once for all its retries; [`Rules`] say how, and [`Scope`] who calls.
-//! * [`IdempotencyKey`] is what a client sent, and [`KeyReader`] finds it in the header fields of a request and refuses what is
-//!   malformed, what is there twice, and what breaks a [`KeyPolicy`].
-//! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
-//!   thing that a client can do about them.
-//! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
-//! * [`Contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a table.
+//! * [`IdempotencyLayer`] answers a request once for all its retries; [`Rules`] say how, and
+//!   [`Scope`] who calls.
+//! * [`IdempotencyKey`] is what a client sent, and [`KeyReader`] finds it in the header fields of a
+//!   request and refuses what is malformed, what is there twice, and what breaks a [`KeyPolicy`].
+//! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one
+//!   [`Kind`](problem::Kind) for each thing that a client can do about them.
+//! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of
+//!   its header fields are.
+//! * [`Contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI
+//!   fragment, people by a table.
 
 mod arrival;
 #[cfg(feature = "axum")]

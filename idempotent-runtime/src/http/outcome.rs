@@ -4,9 +4,11 @@ use http::StatusCode;
 
 use crate::{attempt::Stage, http::rules::UnstorableResponse};
 
-/// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
+/// What a handler says about its own response, in place of what its status says: put it among the
+/// response's extensions.
 ///
-/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, ReplayHint::Retryable, "sold out")`.
+/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT,
+/// ReplayHint::Retryable, "sold out")`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReplayHint {
@@ -16,8 +18,8 @@ pub enum ReplayHint {
     Retryable,
     /// Nobody knows what happened: retries are told so until somebody settles it.
     Uncertain,
-    /// It happened, and its response is not to be stored, because it holds a secret, say. A retry is told that there is a
-    /// result that cannot be given.
+    /// It happened, and its response is not to be stored, because it holds a secret, say. A retry
+    /// is told that there is a result that cannot be given.
     NotStored,
 }
 
@@ -27,24 +29,28 @@ pub enum ReplayHint {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AboutAnotherCall;
 
-/// What a response of 500 or above means, other than 503, a handler that panicked, also while its response was read, and an error of
-/// the service's in place of a response.
+/// What a response of 500 or above means, other than 503, a handler that panicked, also while its
+/// response was read, and an error of the service's in place of a response.
 ///
-/// A layer that stands outside of the handler's database cannot know whether a handler that failed has taken effect before.
+/// A layer that stands outside of the handler's database cannot know whether a handler that failed
+/// has taken effect before.
 ///
 /// A handler whose process died has given no response: what becomes of its key is said by
 /// [`Rules::on_crash`](super::Rules::on_crash), or by the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerErrors {
-    /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most once, unless its process dies
-    /// while it runs, or cannot reach the store for longer than the lease: then another process runs it again, unless
+    /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most
+    /// once, unless its process dies while it runs, or cannot reach the store for longer than the
+    /// lease: then another process runs it again, unless
     /// [`OnCrash::Uncertain`](crate::OnCrash::Uncertain) is said.
     Replay,
-    /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
+    /// Nothing happened: the key is released, and a retry runs again. Right only where a failure
+    /// undoes what was done.
     ///
-    /// A panic is nobody's word for that: under [`OnCrash::Uncertain`](crate::OnCrash::Uncertain), and where the handler has answered
-    /// and its response was being read, retries are told that nobody knows.
+    /// A panic is nobody's word for that: under [`OnCrash::Uncertain`](crate::OnCrash::Uncertain),
+    /// and where the handler has answered and its response was being read, retries are told that
+    /// nobody knows.
     Release,
     /// Nobody knows: retries are told so until somebody settles it.
     Uncertain,
@@ -65,8 +71,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// How far a handler has come that has answered so, where that is not to make it run again, however long reading and sending its
-    /// body takes.
+    /// How far a handler has come that has answered so, where that is not to make it run again,
+    /// however long reading and sending its body takes.
     pub(crate) fn stage(self) -> Option<Stage> {
         match self {
             Verdict::Store | Verdict::Discard => Some(Stage::Happened),
@@ -109,8 +115,9 @@ impl From<UnstorableResponse> for Verdict {
 
 /// Decides by the status, where the handler did not say.
 ///
-/// What is released is what a server answers before it begins: who are you, not so, not without a condition, too large, too often, not now. Every other
-/// answer is the outcome, an error of the client's too: the handler came to it, and a retry must not come to another.
+/// What is released is what a server answers before it begins: who are you, not so, not without a
+/// condition, too large, too often, not now. Every other answer is the outcome, an error of the
+/// client's too: the handler came to it, and a retry must not come to another.
 pub(crate) fn verdict(
     status: StatusCode,
     mark: Option<ReplayHint>,

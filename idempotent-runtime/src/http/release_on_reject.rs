@@ -8,14 +8,16 @@ use http::request::Parts;
 
 use crate::http::ReplayHint;
 
-/// An extractor whose rejection frees the key, because the handler did not begin: `ReleaseOnReject(Json(order)): ReleaseOnReject<Json<Order>>`.
+/// An extractor whose rejection frees the key, because the handler did not begin:
+/// `ReleaseOnReject(Json(order)): ReleaseOnReject<Json<Order>>`.
 ///
-/// The layer sees responses and not who made them, so a rejection with 400 or 422 looks to it like the handler's own, and would
-/// be stored. Inside of `ReleaseOnReject` it is marked as [`Retryable`](ReplayHint::Retryable), unless it bears a mark already: a retry runs,
-/// and so does a request that was put right and has the same key.
+/// The layer sees responses and not who made them, so a rejection with 400 or 422 looks to it like
+/// the handler's own, and would be stored. Inside of `ReleaseOnReject` it is marked as
+/// [`Retryable`](ReplayHint::Retryable), unless it bears a mark already: a retry runs, and so does
+/// a request that was put right and has the same key.
 ///
-/// Where many handlers of a service take what may be rejected, [`Rules::rejections`](super::Rules::rejections) says it by the
-/// status.
+/// Where many handlers of a service take what may be rejected,
+/// [`Rules::rejections`](super::Rules::rejections) says it by the status.
 ///
 /// # Examples
 ///

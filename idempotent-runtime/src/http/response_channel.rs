@@ -38,8 +38,8 @@ pub(crate) struct HandlerReply<R, E> {
 }
 
 impl<R, E> HandlerReply<R, E> {
-    /// Says with a response what its status alone does not tell: that its key is free again, or that the call is open, because it is
-    /// about this run alone, and one before it may have acted.
+    /// Says with a response what its status alone does not tell: that its key is free again, or
+    /// that the call is open, because it is about this run alone, and one before it may have acted.
     pub(crate) fn set_status(&mut self, word: &'static str) {
         if let Ok(response) = &mut self.response {
             let word = HeaderValue::from_static(word);
@@ -47,7 +47,8 @@ impl<R, E> HandlerReply<R, E> {
         }
     }
 
-    /// The response, when its call has come to its end so. A key of which the store could not be told is not said to be free.
+    /// The response, when its call has come to its end so. A key of which the store could not be
+    /// told is not said to be free.
     pub(crate) fn given(mut self, how: &CallReport) -> Result<Response<Body<R>>, E> {
         let stands = matches!(how, CallReport::Executed { recorded: true, .. });
         if !stands
@@ -61,7 +62,8 @@ impl<R, E> HandlerReply<R, E> {
     }
 }
 
-/// Whether there is, or may be, a record of which the store could not be told that its handler did nothing.
+/// Whether there is, or may be, a record of which the store could not be told that its handler did
+/// nothing.
 fn leaves_open(how: &CallReport) -> bool {
     matches!(
         how,
@@ -98,7 +100,8 @@ pub(crate) async fn recv<R, E>(
     poll_fn(|cx| {
         let answered = call.as_mut().poll(cx);
         if !has_told {
-            // A handler tells its client before its call ends, so what there is is there; polling may be put off.
+            // A handler tells its client before its call ends, so what there is is there; polling
+            // may be put off.
             let told = match answered {
                 Poll::Ready(_) => Poll::Ready(own.try_recv().ok()),
                 Poll::Pending => Pin::new(&mut own).poll(cx).map(Result::ok),

@@ -23,8 +23,9 @@ impl Pattern {
         ends_in_rest.then_some(Self(segments))
     }
 
-    /// Tells whether a router of axum whose only route this is would take the path there: where the two differed, a second slash would
-    /// lead around the rules of a route, and to its handler all the same.
+    /// Tells whether a router of axum whose only route this is would take the path there: where the
+    /// two differed, a second slash would lead around the rules of a route, and to its handler all
+    /// the same.
     pub(crate) fn matches(&self, path: &str) -> bool {
         let mut rest = path.strip_prefix('/');
         for segment in &self.0 {

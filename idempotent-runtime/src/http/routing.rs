@@ -17,7 +17,8 @@ use http::{Uri, request::Parts};
 #[cfg(feature = "axum")]
 use tower_service::Service as _;
 
-/// The target as the client sent it: a router that nests another one takes off the beginning of the path.
+/// The target as the client sent it: a router that nests another one takes off the beginning of the
+/// path.
 pub(crate) fn uri(head: &Parts) -> &Uri {
     original(head).unwrap_or(&head.uri)
 }
@@ -49,7 +50,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
-/// Tells whether a handler is there for the request, as far as is known: a router answers 404 by itself where there is none.
+/// Tells whether a handler is there for the request, as far as is known: a router answers 404 by
+/// itself where there is none.
 pub(crate) fn is_routed(head: &Parts) -> bool {
     original(head).is_none() || is_matched(head)
 }

@@ -43,7 +43,8 @@ pub use self::choice::{
 /// | responses are kept for | the handle's `ttl` | 24 hours | 24 hours |
 ///
 /// [`Rules::default`] is `ietf`. In all of them 408, 425, 429, 503 and what a server answers before it begins are released, a
-/// request may have 2 MiB, a response that is kept 2 MiB, and lease, crash and outage policy are the handle's.
+/// request may have 2 MiB, a response that is kept 2 MiB, and lease, crash and outage policy are
+/// the handle's.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rules {
@@ -86,7 +87,8 @@ impl Rules {
         self
     }
 
-    /// Sets the methods that keys count for. Every other request is handed on untouched, whatever key it has.
+    /// Sets the methods that keys count for. Every other request is handed on untouched, whatever
+    /// key it has.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
         self
@@ -119,8 +121,8 @@ impl Rules {
         self
     }
 
-    /// Sets how many bytes the body of a request with a key may have; a longer one is refused with 413 and does not run. 2 MiB
-    /// by default. A body without a key is not counted.
+    /// Sets how many bytes the body of a request with a key may have; a longer one is refused with
+    /// 413 and does not run. 2 MiB by default. A body without a key is not counted.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.max_request = bytes;
         self
@@ -164,8 +166,9 @@ impl Rules {
         self
     }
 
-    /// Compares these header fields, too: an API version, say, or the language of the response. No others count, so that a new
-    /// token, date or trace does not make another request. The order in which they are named does not matter.
+    /// Compares these header fields, too: an API version, say, or the language of the response. No
+    /// others count, so that a new token, date or trace does not make another request. The order in
+    /// which they are named does not matter.
     pub fn compare_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
@@ -174,7 +177,8 @@ impl Rules {
         self
     }
 
-    /// Sets the status that refuses another request with the same key: 422 by default. The problem's type stays.
+    /// Sets the status that refuses another request with the same key: 422 by default. The
+    /// problem's type stays.
     pub fn mismatch_status(mut self, status: StatusCode) -> Self {
         self.mismatch_status = status;
         self
@@ -189,7 +193,8 @@ impl Rules {
 
 /// The first request while it runs.
 impl Rules {
-    /// Sets what a retry does while the first request runs: it is refused at once by default, or waits.
+    /// Sets what a retry does while the first request runs: it is refused at once by default, or
+    /// waits.
     pub fn in_flight(mut self, in_flight: InFlight) -> Self {
         self.in_flight = in_flight;
         self
@@ -222,7 +227,8 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of a key whose process vanished: `Rerun` or `Uncertain`, in place of the handle's choice.
+    /// Sets what becomes of a key whose process vanished: `Rerun` or `Uncertain`, in place of the
+    /// handle's choice.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         if on_crash == OnCrash::Reconcile {
             self.mistake = Some(Error::InvalidPolicy(
@@ -233,7 +239,8 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of a request while the store is out of reach, in place of the handle's choice.
+    /// Sets what becomes of a request while the store is out of reach, in place of the handle's
+    /// choice.
     pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
         self.on_outage = Some(on_outage);
         self
@@ -242,10 +249,11 @@ impl Rules {
 
 /// Responses and their replays.
 impl Rules {
-    /// Names statuses with which this service rejects a request before its handler begins, beside the usual ones: 400 and 422,
-    /// say, where extractors of axum check the request. Such a response is not stored, and a retry runs. Right only on
-    /// routes whose handlers answer nothing so once they have done something; elsewhere, the extractor `ReleaseOnReject`
-    /// (feature `axum`) tells the two apart. A [`ReplayHint`](super::ReplayHint) counts more.
+    /// Names statuses with which this service rejects a request before its handler begins, beside
+    /// the usual ones: 400 and 422, say, where extractors of axum check the request. Such a
+    /// response is not stored, and a retry runs. Right only on routes whose handlers answer nothing
+    /// so once they have done something; elsewhere, the extractor `ReleaseOnReject` (feature
+    /// `axum`) tells the two apart. A [`ReplayHint`](super::ReplayHint) counts more.
     pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
         self.rejections = statuses.into_iter().collect();
         if !self.rejections.iter().all(StatusCode::is_client_error) {
@@ -268,8 +276,9 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of the key of a response that cannot be repeated. A [`ReplayHint`](super::ReplayHint) counts more, and a response
-    /// that breaks off leaves its key uncertain in any case.
+    /// Sets what becomes of the key of a response that cannot be repeated. A
+    /// [`ReplayHint`](super::ReplayHint) counts more, and a response that breaks off leaves its key
+    /// uncertain in any case.
     pub fn unrepeatable(mut self, unrepeatable: UnstorableResponse) -> Self {
         self.unrepeatable = unrepeatable;
         self
@@ -281,15 +290,17 @@ impl Rules {
         self
     }
 
-    /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first caller gets a longer one whole,
-    /// and a retry is told that its result cannot be given. What is stored, with the header fields, is also bounded by the handle's
+    /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first
+    /// caller gets a longer one whole, and a retry is told that its result cannot be given. What is
+    /// stored, with the header fields, is also bounded by the handle's
     /// [`max_outcome`](crate::handle::Builder::max_outcome), 16 MiB by default.
     pub fn max_response(mut self, bytes: usize) -> Self {
         self.max_response = bytes;
         self
     }
 
-    /// Sets how long a response answers retries, in place of the handle's: `"24h"`, or a `Duration`.
+    /// Sets how long a response answers retries, in place of the handle's: `"24h"`, or a
+    /// `Duration`.
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
         match ttl.into_duration() {
             Ok(ttl) => self.ttl = Some(ttl),
@@ -298,15 +309,17 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of a key whose response has expired: it is new by default. Under [`OnExpired::Refuse`] a retry that
-    /// comes too late is told so, with 409, as long as the handle [keeps](crate::handle::Builder::audit_retention) the record, which it must
-    /// be told to.
+    /// Sets what becomes of a key whose response has expired: it is new by default. Under
+    /// [`OnExpired::Refuse`] a retry that comes too late is told so, with 409, as long as the
+    /// handle [keeps](crate::handle::Builder::audit_retention) the record, which it must be told
+    /// to.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
         self
     }
 
-    /// Sets the status of a replay whose first response was 201: 201 by default. What is stored stays as it is.
+    /// Sets the status of a replay whose first response was 201: 201 by default. What is stored
+    /// stays as it is.
     pub fn replay_of_created(mut self, replay_of_created: ReplayOfCreated) -> Self {
         self.replay_of_created = replay_of_created;
         self

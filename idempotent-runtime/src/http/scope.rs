@@ -6,7 +6,8 @@ use http::request::Parts;
 
 use crate::key::{Key, KeyPart, KeyWriter};
 
-/// How a layer tells callers apart: said by [`LayerBuilder::scope`](super::LayerBuilder::scope) or by
+/// How a layer tells callers apart: said by [`LayerBuilder::scope`](super::LayerBuilder::scope) or
+/// by
 /// [`LayerBuilder::shared_by_all_callers`](super::LayerBuilder::shared_by_all_callers).
 #[derive(Clone)]
 pub struct Scope(Option<Kind>);

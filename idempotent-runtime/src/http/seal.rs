@@ -6,15 +6,18 @@ use crate::{error::BoxError, identity::RecordId};
 
 /// Changes stored responses on their way to the store, and back for a replay: to encrypt them, say.
 ///
-/// What is sealed is [a stored response](super::StoredResponse) in its byte format. Fingerprints are sealed by a
+/// What is sealed is [a stored response](super::StoredResponse) in its byte format. Fingerprints
+/// are sealed by a
 /// [`FingerprintKey`](crate::FingerprintKey), and readable keys are left out by
 /// [`redact_keys`](crate::handle::Builder::redact_keys).
 ///
-/// Both methods are told the record. Whoever can write to the store can put what was sealed for one record under the id of
-/// another, and the caller of that one would be given it. So an encryption that authenticates takes
+/// Both methods are told the record. Whoever can write to the store can put what was sealed for one
+/// record under the id of another, and the caller of that one would be given it. So an encryption
+/// that authenticates takes
 /// [`record.as_bytes()`](RecordId::as_bytes) as associated data: they stand for the operation, the scope and the key, and are the
-/// same when it is opened. A seal that ignores them keeps its secrets from who reads the store, and protects nothing from who
-/// writes to it. An older response of the same record can be put back all the same.
+/// same when it is opened. A seal that ignores them keeps its secrets from who reads the store, and
+/// protects nothing from who writes to it. An older response of the same record can be put back all
+/// the same.
 ///
 /// # Examples
 ///
@@ -46,14 +49,15 @@ pub trait Seal: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// When it cannot. The response is then not stored, and a retry is told that it cannot be repeated. A panic counts as an
-    /// error.
+    /// When it cannot. The response is then not stored, and a retry is told that it cannot be
+    /// repeated. A panic counts as an error.
     fn seal(&self, record: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError>;
 
     /// Opens what [`seal`](Seal::seal) made for this record, or what somebody put in its place.
     ///
     /// # Errors
     ///
-    /// When it cannot. A retry is told that nobody knows the outcome, and the handler does not run for it.
+    /// When it cannot. A retry is told that nobody knows the outcome, and the handler does not run
+    /// for it.
     fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError>;
 }

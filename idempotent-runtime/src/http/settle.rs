@@ -13,8 +13,9 @@ use crate::{
     record::RawOutcome,
 };
 
-/// Settles one request, on somebody's word: made by [`IdempotencyLayer::settle`]. Only a request whose outcome is unknown, or which was
-/// given up, can be settled, and one whose process died, once its lease is over.
+/// Settles one request, on somebody's word: made by [`IdempotencyLayer::settle`]. Only a request
+/// whose outcome is unknown, or which was given up, can be settled, and one whose process died,
+/// once its lease is over.
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct SettleResponse<'a> {
@@ -24,13 +25,14 @@ pub struct SettleResponse<'a> {
 }
 
 impl IdempotencyLayer {
-    /// Begins to settle the request with this key, after somebody found out what happened: its retries are answered with
-    /// *outcome unknown* until then.
+    /// Begins to settle the request with this key, after somebody found out what happened: its
+    /// retries are answered with *outcome unknown* until then.
     ///
-    /// `caller` is its name, as the layer's [`scope`](super::LayerBuilder::scope) gives it; `None::<&str>`
-    /// where all callers share one space. Under [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text,
-    /// and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that need
-    /// not be.
+    /// `caller` is its name, as the layer's [`scope`](super::LayerBuilder::scope) gives it;
+    /// `None::<&str>` where all callers share one space. Under
+    /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them
+    /// text, and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that
+    /// need not be.
     ///
     /// # Errors
     ///
@@ -81,7 +83,8 @@ impl SettleResponse<'_> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it has settled the request or has not; settled again, it stays as it was settled first.
+    /// Dropped, it has settled the request or has not; settled again, it stays as it was settled
+    /// first.
     pub async fn with_response(self, response: impl Into<StoredResponse>) -> Result<(), BoxError> {
         let stored = response.into().encode();
         let bytes = match self.seal {
@@ -104,8 +107,9 @@ impl SettleResponse<'_> {
         self.record.as_done().await
     }
 
-    /// Lets a request that was *given up*, because too many processes vanished that carried it out, be tried again, and one that the next
-    /// retry would give up. An unknown outcome can only be settled.
+    /// Lets a request that was *given up*, because too many processes vanished that carried it out,
+    /// be tried again, and one that the next retry would give up. An unknown outcome can only be
+    /// settled.
     ///
     /// # Errors
     ///

@@ -20,15 +20,17 @@ const FORMAT: u8 = 1;
 /// How much of the SHA-256 of a stored response is kept with it, in bytes.
 const DIGEST: usize = 8;
 
-/// A response as it is kept for the replays of its request: status, header fields, the whole body and trailers.
+/// A response as it is kept for the replays of its request: status, header fields, the whole body
+/// and trailers.
 ///
 /// # Format
 ///
-/// `encode` writes, in this order: the format's number, 1, in one byte; the first 8 bytes of the SHA-256 of that byte
-/// and of everything that follows here; the status, in two bytes, the higher one first; the header fields; the trailer
-/// fields; the body, up to the end. Fields are their number, then for each its name, one byte that is 1 where the value
-/// is marked as sensitive and 0 elsewhere, and its value. Numbers are in unsigned LEB128; names and values stand behind
-/// their length.
+/// `encode` writes, in this order: the format's number, 1, in one byte; the first 8 bytes of the
+/// SHA-256 of that byte and of everything that follows here; the status, in two bytes, the higher
+/// one first; the header fields; the trailer fields; the body, up to the end. Fields are their
+/// number, then for each its name, one byte that is 1 where the value is marked as sensitive and 0
+/// elsewhere, and its value. Numbers are in unsigned LEB128; names and values stand behind their
+/// length.
 ///
 /// # Examples
 ///
@@ -50,7 +52,8 @@ pub struct StoredResponse {
 }
 
 impl StoredResponse {
-    /// Makes one of everything that it is to hold. A status that allows no body (1xx, 204, 205, 304) gets none.
+    /// Makes one of everything that it is to hold. A status that allows no body (1xx, 204, 205,
+    /// 304) gets none.
     #[must_use]
     pub fn new(
         status: StatusCode,
@@ -125,8 +128,9 @@ impl StoredResponse {
 
     /// Makes the stored response, without a mark.
     ///
-    /// It has neither a `Content-Length`, which the server computes of the body, nor a `Transfer-Encoding`, also where it was made with
-    /// one. Where there are trailers, it has a `Trailer` that names them, without which HTTP/1.1 servers leave them out.
+    /// It has neither a `Content-Length`, which the server computes of the body, nor a
+    /// `Transfer-Encoding`, also where it was made with one. Where there are trailers, it has a
+    /// `Trailer` that names them, without which HTTP/1.1 servers leave them out.
     #[must_use]
     pub fn into_response(self) -> Response<StoredBody> {
         let mut headers = self.headers;
@@ -162,13 +166,14 @@ impl StoredResponse {
     ///
     /// # Errors
     ///
-    /// When the bytes are of another format, or not what was written. The handler ran once for them: it must not be run
-    /// again because of this.
+    /// When the bytes are of another format, or not what was written. The handler ran once for
+    /// them: it must not be run again because of this.
     pub fn decode(bytes: &[u8]) -> Result<Self, UnreadableResponse> {
         Self::read(bytes, Bytes::copy_from_slice)
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, and shares the body and the values of fields with `bytes` instead of copying them.
+    /// Reads what [`encode`](Self::encode) wrote, and shares the body and the values of fields with
+    /// `bytes` instead of copying them.
     ///
     /// # Errors
     ///
@@ -231,7 +236,8 @@ pub enum UnreadableResponse {
     Corrupt,
 }
 
-/// Whether a response of that status has a body (RFC 9110, sections 15.2, 15.3.5, 15.3.6 and 15.4.5).
+/// Whether a response of that status has a body (RFC 9110, sections 15.2, 15.3.5, 15.3.6 and
+/// 15.4.5).
 fn may_have_body(status: StatusCode) -> bool {
     !status.is_informational()
         && !matches!(
@@ -277,7 +283,8 @@ fn write_fields(bytes: &mut Vec<u8>, fields: &HeaderMap) {
 
 fn read_fields(bytes: &mut &[u8], keep: impl Fn(&[u8]) -> Bytes) -> Option<HeaderMap> {
     let count = read_number(bytes)?;
-    // The number is not trusted with an allocation: a field takes three bytes at least, and so many must be there.
+    // The number is not trusted with an allocation: a field takes three bytes at least, and so many
+    // must be there.
     let mut fields = HeaderMap::new();
     for _ in 0..count {
         let name = read_framed(bytes)?;

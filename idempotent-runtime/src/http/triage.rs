@@ -28,8 +28,8 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// Decides without waiting for anything, so that a request which is refused for its head is refused before its body is
-    /// asked for.
+    /// Decides without waiting for anything, so that a request which is refused for its head is
+    /// refused before its body is asked for.
     pub(crate) fn of(settings: &Arc<Settings>, head: &Parts, body: &impl HttpBody) -> Self {
         let rules = settings.rules(routing::uri(head).path());
         if head.extensions.get::<IsGuarded>().is_some() {
@@ -76,9 +76,10 @@ impl Route {
     }
 }
 
-/// A request by which a connection goes over to another protocol has no response that could be replayed. By HTTP/1.1 only a GET
-/// asks for a WebSocket (RFC 6455, section 4.1), so the header field does not free other requests from their keys. HTTP/2 in place
-/// of HTTP/1.1 is no such protocol: some clients offer it with every request.
+/// A request by which a connection goes over to another protocol has no response that could be
+/// replayed. By HTTP/1.1 only a GET asks for a WebSocket (RFC 6455, section 4.1), so the header
+/// field does not free other requests from their keys. HTTP/2 in place of HTTP/1.1 is no such
+/// protocol: some clients offer it with every request.
 fn is_for_another_protocol(head: &Parts) -> bool {
     let is_websocket = || {
         let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
@@ -96,7 +97,8 @@ fn too_early(presence: Option<Presence>) -> Problem {
     }
 }
 
-/// The field has one value, 1, and counts as that whatever else it holds and however often it is there (RFC 8470, section 5.1).
+/// The field has one value, 1, and counts as that whatever else it holds and however often it is
+/// there (RFC 8470, section 5.1).
 fn is_early(head: &Parts) -> bool {
     head.headers.contains_key("early-data")
 }
@@ -128,7 +130,8 @@ pub(crate) fn too_large(rules: &Rules) -> Problem {
     ))
 }
 
-/// A body of unknown length that is longer than a limit outside of the layer breaks off there, whenever it is sent again.
+/// A body of unknown length that is longer than a limit outside of the layer breaks off there,
+/// whenever it is sent again.
 pub(crate) fn unreadable<B>(body: &Body<B>) -> Problem {
     let first = body
         .failure()

@@ -125,7 +125,8 @@ impl KeyPart for jiff::civil::Date {
     }
 }
 
-/// One text for an instant, whichever crate it comes from: `2026-11-21T04:05:06.5Z`, without needless digits.
+/// One text for an instant, whichever crate it comes from: `2026-11-21T04:05:06.5Z`, without
+/// needless digits.
 #[cfg(any(feature = "chrono", feature = "time", feature = "jiff"))]
 mod moments {
     #![allow(dead_code, reason = "not every crate has every kind of moment")]
@@ -139,7 +140,8 @@ mod moments {
 
     impl fmt::Display for Day {
         fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            // The Gregorian calendar repeats every 146,097 days; years that start in March have their leap day last.
+            // The Gregorian calendar repeats every 146,097 days; years that start in March have
+            // their leap day last.
             let days = self.0 + 719_468;
             let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
             let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -159,7 +161,8 @@ mod moments {
         }
     }
 
-    /// Time since 1970-01-01 in UTC; a leap second is a second with more than 1,000,000,000 nanoseconds.
+    /// Time since 1970-01-01 in UTC; a leap second is a second with more than 1,000,000,000
+    /// nanoseconds.
     pub(super) struct Instant {
         pub(super) seconds: i64,
         pub(super) nanoseconds: u32,

@@ -1,4 +1,5 @@
-//! What tells one call from another: the parts of a key, framed so that they never run into each other.
+//! What tells one call from another: the parts of a key, framed so that they never run into each
+//! other.
 
 mod external;
 mod parts;
@@ -16,15 +17,17 @@ pub const LONGEST: usize = 64 * 1024;
 
 /// What can stand in `key` and `scope`.
 ///
-/// Integers, `bool`, `char`, text, bytes, IP addresses, options and tuples of these are key parts; other types by
-/// `#[derive(KeyPart)]`, by [`text`], or by a Cargo feature of this crate. Floats, maps and clocks are none, because equal
-/// values of theirs need not look equal, or because a retry cannot bring the same one again.
+/// Integers, `bool`, `char`, text, bytes, IP addresses, options and tuples of these are key parts;
+/// other types by `#[derive(KeyPart)]`, by [`text`], or by a Cargo feature of this crate. Floats,
+/// maps and clocks are none, because equal values of theirs need not look equal, or because a retry
+/// cannot bring the same one again.
 ///
-/// The type is no part of a key: `1_u8`, `1_i64` and `"1"` are one key, so that a key may change its type
-/// while calls are under way. Bytes are not text: `b"1"` is another key than `"1"`.
+/// The type is no part of a key: `1_u8`, `1_i64` and `"1"` are one key, so that a key may change
+/// its type while calls are under way. Bytes are not text: `b"1"` is another key than `"1"`.
 ///
-/// A `None` anywhere in it, in a tuple, in a template, or in a field of a struct that derives this trait, makes the whole
-/// key missing. Where `None` is a value like any other, say which: `part.unwrap_or("none")`.
+/// A `None` anywhere in it, in a tuple, in a template, or in a field of a struct that derives this
+/// trait, makes the whole key missing. Where `None` is a value like any other, say which:
+/// `part.unwrap_or("none")`.
 ///
 /// # Examples
 ///
@@ -50,7 +53,8 @@ pub const LONGEST: usize = 64 * 1024;
 pub trait KeyPart {
     /// Writes the value to the key.
     ///
-    /// One that writes several parts is one part where it stands inside another: `((a, b), c)` is not `(a, (b, c))`.
+    /// One that writes several parts is one part where it stands inside another: `((a, b), c)` is
+    /// not `(a, (b, c))`.
     fn write(&self, key: &mut KeyWriter);
 }
 
@@ -63,20 +67,23 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// When a part of it is missing, when all its values are empty, or when it is longer than [`LONGEST`].
+    /// When a part of it is missing, when all its values are empty, or when it is longer than
+    /// [`LONGEST`].
     pub fn from_part<K: KeyPart + ?Sized>(part: &K) -> Result<Self, KeyError> {
         let mut writer = KeyWriter::new();
         part.write(&mut writer);
         writer.finish().map(Self)
     }
 
-    /// The bytes that identify the call: each part framed by its length, so that unequal keys are unequal here.
+    /// The bytes that identify the call: each part framed by its length, so that unequal keys are
+    /// unequal here.
     #[must_use]
     pub fn framed(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key for people to read: a single part as it is, several joined by `, `, a template as it reads.
+    /// The key for people to read: a single part as it is, several joined by `, `, a template as it
+    /// reads.
     #[must_use]
     pub fn into_readable(self) -> Vec<u8> {
         writer::readable(self.0)

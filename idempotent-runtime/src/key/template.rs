@@ -4,9 +4,9 @@ use super::{KeyPart, KeyWriter};
 
 /// A key made of literal text and parts, such as `"{cart}:{line}"`.
 ///
-/// Its identity keeps each part apart from the text around it: `"{a}:{b}"` of `("x:y", "z")` is another key than of
-/// `("x", "y:z")`, although both read the same. A template of nothing but one part is that part: `"{order}"` is `order`, also
-/// where that is a tuple.
+/// Its identity keeps each part apart from the text around it: `"{a}:{b}"` of `("x:y", "z")` is
+/// another key than of `("x", "y:z")`, although both read the same. A template of nothing but one
+/// part is that part: `"{order}"` is `order`, also where that is a tuple.
 ///
 /// # Examples
 ///

@@ -19,7 +19,8 @@ pub struct KeyWriter {
     framed: Vec<u8>,
     /// How many bytes the parts have together, kept or not.
     bytes: usize,
-    /// How many frames were written since the group they stand in began; of more than one, it does not matter how many.
+    /// How many frames were written since the group they stand in began; of more than one, it does
+    /// not matter how many.
     frames: usize,
     values: Values,
     /// Whether a part has no value.
@@ -67,8 +68,9 @@ impl KeyWriter {
         }
     }
 
-    /// Says that a part has no value, which is not the same as empty text. The whole key is missing then, whatever its
-    /// other parts are: without the part that tells them apart, calls that are not the same would share one key.
+    /// Says that a part has no value, which is not the same as empty text. The whole key is missing
+    /// then, whatever its other parts are: without the part that tells them apart, calls that are
+    /// not the same would share one key.
     pub fn missing(&mut self) {
         self.incomplete = true;
     }
@@ -82,7 +84,8 @@ impl KeyWriter {
         self.frames += before;
     }
 
-    /// Makes one frame of those that were written from `start` on, which are the ones that are counted.
+    /// Makes one frame of those that were written from `start` on, which are the ones that are
+    /// counted.
     pub(super) fn group(&mut self, start: usize) {
         if self.frames != 1 {
             self.framed.insert(start, tag::GROUP);

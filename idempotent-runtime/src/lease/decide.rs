@@ -47,8 +47,8 @@ pub struct Claim {
     reason = "it is taken apart where it is made, and a box would be an allocation for every takeover"
 )]
 pub enum Decision {
-    /// The call writes this draft where `seen` stands. Refused, it decides again on what stands there
-    /// then.
+    /// The call writes this draft where `seen` stands. Refused, it decides again on what stands
+    /// there then.
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
@@ -69,8 +69,8 @@ pub enum Decision {
     Uncertain(Arc<Record>),
     /// The call is refused: too many holders vanished, or an undo failed.
     Parked(Arc<Record>),
-    /// The call waits or is refused: another holder has a lease for this much longer, by the store's
-    /// clock.
+    /// The call waits or is refused: another holder has a lease for this much longer, by the
+    /// store's clock.
     InProgress(Arc<Record>, Duration),
 }
 

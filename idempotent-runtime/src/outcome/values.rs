@@ -110,8 +110,8 @@ where
     type Reading = Ready<Result<T, Unread>>;
 }
 
-/// Only a reference to the value is kept, and the value is read back: on a replay, and once on the first run, so that
-/// the first caller gets what every later one gets.
+/// Only a reference to the value is kept, and the value is read back: on a replay, and once on the
+/// first run, so that the first caller gets what every later one gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference<S, L>(pub S, pub L);
 
@@ -127,7 +127,8 @@ where
         coder.0.encode(&(self.0)(value))
     }
     fn read(self, stored: Stored, current: u32) -> Self::Reading {
-        // What was a value once, or a reference to something else, may lead to what is another call's.
+        // What was a value once, or a reference to something else, may lead to what is another
+        // call's.
         if stored.version() != current {
             return ReadBack::Failed(Some(versions(&stored, current).into()));
         }

@@ -47,7 +47,7 @@ pub enum TokenRule {
     Keep,
     /// A new one, above this and not below the store's time: `max(this + 1, now in microseconds)`.
     ///
-    /// So tokens grow over release, takeover, purge and re-creation without a sequence, while the store's clock does
-    /// not step back.
+    /// So tokens grow over release, takeover, purge and re-creation without a sequence, while the
+    /// store's clock does not step back.
     Above(FencingToken),
 }

@@ -6,9 +6,9 @@ use tracing::Instrument;
 
 use crate::{attempt, error::Error, handle};
 
-/// Runs the rest of a call, from its body on, in a task of its own, as a part of the attempt and under the handle that count
-/// here. Where this future is dropped, the task runs on. It is boxed before it becomes a part of other futures, each of which
-/// would hold it twice.
+/// Runs the rest of a call, from its body on, in a task of its own, as a part of the attempt and
+/// under the handle that count here. Where this future is dropped, the task runs on. It is boxed
+/// before it becomes a part of other futures, each of which would hold it twice.
 ///
 /// [`Error::Stopped`] where the runtime ends, and takes the task along: whoever waits on a thread of his own, by `Handle::block_on`, does
 /// not go the same way, and the runtime may be waiting for that thread.

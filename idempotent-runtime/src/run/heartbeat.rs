@@ -116,15 +116,17 @@ impl Heartbeats {
         } = &job
             && let Some(kept) = work.leases.get_mut(place.index)
         {
-            // The foreground could not reach the store: whether the lease still stands is worth knowing at once.
+            // The foreground could not reach the store: whether the lease still stands is worth
+            // knowing at once.
             kept.due = self.0.timer.now();
         }
         work.jobs.push(job);
         self.0.wake(&mut work);
     }
 
-    /// Has the outcome of this attempt written now, whatever the store says of its lease; whether there is one to write, because the body
-    /// has returned here. After the maximum hold time, nobody waits for it any more.
+    /// Has the outcome of this attempt written now, whatever the store says of its lease; whether
+    /// there is one to write, because the body has returned here. After the maximum hold time,
+    /// nobody waits for it any more.
     pub(crate) fn flush_ending(&self, attempt_id: AttemptId) -> bool {
         let now = self.0.timer.now();
         let work = self.0.lock();
@@ -150,8 +152,9 @@ impl Heartbeats {
 
 /// For bodies whose answer takes its time.
 impl Heartbeats {
-    /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who finds it abandoned does not run it
-    /// again. It waits for the first one, and not for long: where the store does not take it, the thread goes on trying.
+    /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who
+    /// finds it abandoned does not run it again. It waits for the first one, and not for long:
+    /// where the store does not take it, the thread goes on trying.
     pub(crate) async fn answered(&self, attempt: &Attempt) {
         /// How long a body waits until the store is told, at most.
         const LONGEST: Duration = Duration::from_secs(1);

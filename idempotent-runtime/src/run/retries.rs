@@ -19,7 +19,8 @@ impl Retries {
         Self(RETRIES.iter())
     }
 
-    /// Resolves when it is time to try again; gives the error back where trying again does not help, or has not helped.
+    /// Resolves when it is time to try again; gives the error back where trying again does not
+    /// help, or has not helped.
     pub(super) async fn pause_after(
         &mut self,
         error: StoreError,

@@ -9,8 +9,9 @@ use crate::{
 
 /// The two clocks of a machine that know how much time has passed.
 ///
-/// A monotonic timer may stand still while the machine is suspended, and a wall clock may be set. So the greater of what the two
-/// say counts: what is kept for a while is never kept for longer, whichever of them is behind.
+/// A monotonic timer may stand still while the machine is suspended, and a wall clock may be set.
+/// So the greater of what the two say counts: what is kept for a while is never kept for longer,
+/// whichever of them is behind.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Clocks {
     timer: Arc<dyn Timer>,

@@ -1,9 +1,9 @@
 //! Connections of a store's own, each in the hands of one caller at a time.
 //!
-//! Not a pool of sqlx, which pings a connection whenever it comes back, and by default whenever it goes out: for a replay, which
-//! is one round trip, that is the larger part of the work. And not the pool of the application, where a connection may wait in a
-//! transaction that a cancelled `begin()` left open (sqlx 0.9.0, issue 4385): a write there is answered, and rolled back
-//! later.
+//! Not a pool of sqlx, which pings a connection whenever it comes back, and by default whenever it
+//! goes out: for a replay, which is one round trip, that is the larger part of the work. And not
+//! the pool of the application, where a connection may wait in a transaction that a cancelled
+//! `begin()` left open (sqlx 0.9.0, issue 4385): a write there is answered, and rolled back later.
 
 use std::{
     fmt,
@@ -76,8 +76,8 @@ impl Default for Limits {
     }
 }
 
-/// A connection that goes back once its answer is [passed on](PooledConnection::release); dropped before, it is closed, because nobody knows
-/// what is still on its way.
+/// A connection that goes back once its answer is [passed on](PooledConnection::release); dropped
+/// before, it is closed, because nobody knows what is still on its way.
 pub(crate) struct PooledConnection<'a, S: Server> {
     open: Open<S::Connection>,
     pool: &'a ConnectionPool<S>,
@@ -97,8 +97,8 @@ impl<O: ConnectOptions> Place<O> {
         Self(Arc::new(move || (*pool.connect_options()).clone()))
     }
 
-    /// The options for a connection that is opened now. Its statements are not logged: behind a proxy that pools transactions,
-    /// keys and outcomes stand in them.
+    /// The options for a connection that is opened now. Its statements are not logged: behind a
+    /// proxy that pools transactions, keys and outcomes stand in them.
     pub(crate) fn options(&self) -> O {
         (self.0)().disable_statement_logging()
     }
@@ -141,15 +141,17 @@ impl<S: Server> ConnectionPool<S> {
         self.limits
     }
 
-    /// A permit to use a connection in the caller's own task, or to wait for one there; `None` where half of all connections may be
-    /// in use so. Then the work is [spawned](super::spawned::spawned). A call may be polled no more for a while, as in a stream that
-    /// buffers, or behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps
-    /// from going on.
+    /// A permit to use a connection in the caller's own task, or to wait for one there; `None`
+    /// where half of all connections may be in use so. Then the work is
+    /// [spawned](super::spawned::spawned). A call may be polled no more for a while, as in a stream
+    /// that buffers, or behind a `select!`, and keeps what it has in hand until then: so the other
+    /// half is for tasks, which nobody keeps from going on.
     pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.inline_permits.try_acquire().ok()
     }
 
-    /// Does something over a connection that is free, or a new one, for as long as an answer may take.
+    /// Does something over a connection that is free, or a new one, for as long as an answer may
+    /// take.
     pub(crate) async fn run<T>(
         &self,
         doing: &'static str,
@@ -160,8 +162,9 @@ impl<S: Server> ConnectionPool<S> {
         lent.release(answer)
     }
 
-    /// The same for what may be done twice: where the connection broke, it is done again over a new one. A server closes connections
-    /// without asking, as when it is started anew, and whoever uses one next learns of it. What took too long is not done again.
+    /// The same for what may be done twice: where the connection broke, it is done again over a new
+    /// one. A server closes connections without asking, as when it is started anew, and whoever
+    /// uses one next learns of it. What took too long is not done again.
     pub(crate) async fn run_again<T>(
         &self,
         doing: &'static str,
@@ -212,7 +215,8 @@ impl<S: Server> ConnectionPool<S> {
         })
     }
 
-    /// The connection that came back last, unless that is too long ago; then it is so for all of them, and they are closed.
+    /// The connection that came back last, unless that is too long ago; then it is so for all of
+    /// them, and they are closed.
     fn take(&self, now: Moment) -> Option<Open<S::Connection>> {
         let mut idle = self.idle();
         let last = idle.pop()?;
@@ -231,10 +235,12 @@ impl<S: Server> ConnectionPool<S> {
 }
 
 impl<S: Server> PooledConnection<'_, S> {
-    /// Passes an answer on, and the connection back. Where the server did not answer, this connection is closed, and so
-    /// are those that lie idle: they are as old as this one, and as broken. So are those that are not new where the server may
-    /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now. Where what is wrong may be
-    /// the session's alone, such as a statement that a proxy has lost, this one is closed unless it is new.
+    /// Passes an answer on, and the connection back. Where the server did not answer, this
+    /// connection is closed, and so are those that lie idle: they are as old as this one, and as
+    /// broken. So are those that are not new where the server may not be written: it may have been
+    /// the primary once, and whoever connects anew finds the one that is now. Where what is wrong
+    /// may be the session's alone, such as a statement that a proxy has lost, this one is closed
+    /// unless it is new.
     pub(crate) fn release<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         self.release_at(answer, Moment::now())
     }

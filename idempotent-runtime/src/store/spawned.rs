@@ -7,8 +7,9 @@ use tracing::Instrument;
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// Does `work` in a task of its own. A call may be polled no more for a while, as in a stream that buffers, or behind a `select!`: in its
-/// own hands the connection would wait for it, and everybody else for the connection.
+/// Does `work` in a task of its own. A call may be polled no more for a while, as in a stream that
+/// buffers, or behind a `select!`: in its own hands the connection would wait for it, and everybody
+/// else for the connection.
 ///
 /// # Cancel safety
 ///

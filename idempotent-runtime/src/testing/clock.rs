@@ -18,8 +18,8 @@ use crate::{
 
 /// A clock and a timer that stand still until [`advance`](ManualClock::advance) is called.
 ///
-/// As a [`Clock`] it is the time of a memory store, as a [`Timer`] it is what leases, heartbeats and waits of a handle go
-/// by. Clones share one time. It begins on the first of January 2026.
+/// As a [`Clock`] it is the time of a memory store, as a [`Timer`] it is what leases, heartbeats
+/// and waits of a handle go by. Clones share one time. It begins on the first of January 2026.
 ///
 /// # Examples
 ///
@@ -40,7 +40,8 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Inner {
     hands: Mutex<Hands>,
-    /// Tells that the number of sleepers has changed, and not what it is: two changes may be told in another order than made.
+    /// Tells that the number of sleepers has changed, and not what it is: two changes may be told
+    /// in another order than made.
     changes: watch::Sender<()>,
 }
 
@@ -97,7 +98,8 @@ impl ManualClock {
         }
     }
 
-    /// Sets the time of day, forwards or back, without moving the timer: what a step of a server's clock does.
+    /// Sets the time of day, forwards or back, without moving the timer: what a step of a server's
+    /// clock does.
     pub fn step(&self, to: Time) {
         self.hands().wall = to;
     }
@@ -108,7 +110,8 @@ impl ManualClock {
         self.hands().sleepers.len()
     }
 
-    /// How long it is until the next sleep ends: nothing while one that has ended is not taken up yet.
+    /// How long it is until the next sleep ends: nothing while one that has ended is not taken up
+    /// yet.
     #[must_use]
     pub fn until_next(&self) -> Option<Duration> {
         let hands = self.hands();
@@ -116,10 +119,12 @@ impl ManualClock {
         ends.map(|end| end.saturating_sub(hands.elapsed))
     }
 
-    /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has come to rest.
+    /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has
+    /// come to rest.
     pub async fn await_sleepers(&self, n: usize) {
-        // Nobody tells of a change while the hands are locked, so counting under the lock of the channel waits for nobody who
-        // waits for that. The sender lives in `self`, so the channel cannot close.
+        // Nobody tells of a change while the hands are locked, so counting under the lock of the
+        // channel waits for nobody who waits for that. The sender lives in `self`, so the channel
+        // cannot close.
         let _ = self
             .inner
             .changes
@@ -250,13 +255,15 @@ mod tests {
         assert_eq!(clock.sleepers(), 0);
     }
 
-    /// In every round two sleeps begin at the same moment: whichever tells of it last, nobody waits for more than there are.
+    /// In every round two sleeps begin at the same moment: whichever tells of it last, nobody waits
+    /// for more than there are.
     #[test]
     fn sleeps_that_begin_at_once_are_all_seen() {
         const ROUNDS: usize = 20_000;
         let clock = ManualClock::new();
         let arrived = AtomicUsize::new(0);
-        // Whoever has to be woken comes too late to meet the other, and yet a machine may have one core for both.
+        // Whoever has to be woken comes too late to meet the other, and yet a machine may have one
+        // core for both.
         let meet = |turn: usize| {
             arrived.fetch_add(1, Ordering::SeqCst);
             let mut waited = 0_u32;

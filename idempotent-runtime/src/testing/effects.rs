@@ -9,10 +9,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// An append-only log of effects: "the body ran n times" means n entries here. Clones are the same log.
+/// An append-only log of effects: "the body ran n times" means n entries here. Clones are the same
+/// log.
 ///
-/// In memory it serves one process; on disk several processes append to one file, each entry in one synchronised
-/// write, so that an effect that was recorded outlives a SIGKILL.
+/// In memory it serves one process; on disk several processes append to one file, each entry in one
+/// synchronised write, so that an effect that was recorded outlives a SIGKILL.
 ///
 /// # Examples
 ///

@@ -2,7 +2,8 @@
 
 use tokio::sync::watch;
 
-/// Holds whoever comes to it until it is opened, so that "while A is inside" is exact. Clones are the same gate.
+/// Holds whoever comes to it until it is opened, so that "while A is inside" is exact. Clones are
+/// the same gate.
 ///
 /// # Examples
 ///

@@ -12,19 +12,21 @@ use crate::{
     http::{HeaderPolicy, IDEMPOTENCY_KEY, whole_body},
 };
 
-/// Sends the same request `times` times, one after the other, checks that it makes no difference how often, and returns the
-/// first response.
+/// Sends the same request `times` times, one after the other, checks that it makes no difference
+/// how often, and returns the first response.
 ///
-/// `state` tells what the request is to change: the rows of a table, the calls that a fake gateway saw. It must be the
-/// same after every request as after the first.
+/// `state` tells what the request is to change: the rows of a table, the calls that a fake gateway
+/// saw. It must be the same after every request as after the first.
 ///
-/// Where the request has an `Idempotency-Key`, every response must be the first one again: its status, its body, and the header
-/// fields that [`HeaderPolicy`] keeps by default. Where it has none, as PUT and DELETE usually have, the responses may differ: the
-/// second DELETE may well find nothing (RFC 9110, section 9.2.2).
+/// Where the request has an `Idempotency-Key`, every response must be the first one again: its
+/// status, its body, and the header fields that [`HeaderPolicy`] keeps by default. Where it has
+/// none, as PUT and DELETE usually have, the responses may differ: the second DELETE may well find
+/// nothing (RFC 9110, section 9.2.2).
 ///
 /// # Panics
 ///
-/// When state or responses differ, when the service or a body fails, or when `times` is less than two.
+/// When state or responses differ, when the service or a body fails, or when `times` is less than
+/// two.
 ///
 /// # Examples
 ///

@@ -7,21 +7,23 @@ use std::{
     task::Poll,
 };
 
-/// Makes `duplicates` calls at the same time and one more after they have answered, checks that the effect happened once and
-/// that every call got the same answer, and returns that answer.
+/// Makes `duplicates` calls at the same time and one more after they have answered, checks that the
+/// effect happened once and that every call got the same answer, and returns that answer.
 ///
-/// The last call is a plain retry: what only joins calls that are under way, and forgets them when they end, does not
-/// pass.
+/// The last call is a plain retry: what only joins calls that are under way, and forgets them when
+/// they end, does not pass.
 ///
 /// `effects` tells how often the effect has happened so far: the rows of a table, the number of
 /// charges that a fake gateway saw. What it says before the calls does not count. Two errors are
 /// the same answer where their `Debug` texts are.
 ///
-/// The calls run in the caller's task, so they may borrow; each of those at the same time begins before any is waited for.
+/// The calls run in the caller's task, so they may borrow; each of those at the same time begins
+/// before any is waited for.
 ///
 /// # Panics
 ///
-/// When the effect did not happen exactly once, when two answers differ, or when `duplicates` is less than two.
+/// When the effect did not happen exactly once, when two answers differ, or when `duplicates` is
+/// less than two.
 ///
 /// # Examples
 ///
@@ -158,7 +160,8 @@ mod tests {
         let _ = assert_once(5, call, async || runs.get()).await;
     }
 
-    /// It remembers a call for as long as one runs, as a function does that only joins calls which are under way.
+    /// It remembers a call for as long as one runs, as a function does that only joins calls which
+    /// are under way.
     #[tokio::test]
     #[should_panic(expected = "in the retry after them")]
     async fn an_effect_that_a_retry_repeats_is_found() {

@@ -3,13 +3,15 @@
 use http::StatusCode;
 use serde::Serialize;
 
-/// What kept a request from an answer of the handler's: one for each thing that a client can do about it.
+/// What kept a request from an answer of the handler's: one for each thing that a client can do
+/// about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// The request needs a key and has none: 400 (draft-07, section 2.7).
     KeyMissing,
-    /// The key is malformed, is there more than once, or breaks the policy: 400 (draft-07, sections 2.1 and 5).
+    /// The key is malformed, is there more than once, or breaks the policy: 400 (draft-07, sections
+    /// 2.1 and 5).
     KeyInvalid,
     /// The key belongs to another request: 422 (draft-07, section 2.7).
     KeyReused,
@@ -21,8 +23,9 @@ pub enum Kind {
     ResultUnavailable,
     /// The first request was carried out so long ago that its response is no longer kept: 409.
     ResultExpired,
-    /// The first request was carried out, and its result cannot be read right now: 503. The layer itself does not answer so, but a
-    /// handler that carries the attribute does, where its outcome is a reference.
+    /// The first request was carried out, and its result cannot be read right now: 503. The layer
+    /// itself does not answer so, but a handler that carries the attribute does, where its outcome
+    /// is a reference.
     ResultOutOfReach,
     /// Nobody knows who is calling: 400, or 401 where the service can name the way to authenticate.
     ScopeUnresolved,
@@ -185,8 +188,8 @@ impl Kind {
         self.usual().retry_after
     }
 
-    /// Whether the answer links to the service's documentation, because it is the client that must change (draft-07,
-    /// section 2.7).
+    /// Whether the answer links to the service's documentation, because it is the client that must
+    /// change (draft-07, section 2.7).
     #[must_use]
     pub fn is_described(self) -> bool {
         matches!(self, Kind::KeyMissing | Kind::KeyInvalid | Kind::KeyReused)

@@ -1,4 +1,5 @@
-//! How much memory a service takes whose clients send bodies of the greatest length: its own process, so that nothing else counts.
+//! How much memory a service takes whose clients send bodies of the greatest length: its own
+//! process, so that nothing else counts.
 
 #![cfg(target_os = "linux")]
 
@@ -100,7 +101,8 @@ async fn s_84_s_85_the_longest_bodies_take_memory_for_as_long_as_they_are_read()
             });
         }
         for (status, is_too_long) in sending.join_all().await {
-            // Where the service hangs up on what is too long, its answer may be lost with what it did not read.
+            // Where the service hangs up on what is too long, its answer may be lost with what it
+            // did not read.
             let refused = is_too_long && ["413", ""].contains(&&*status);
             assert!(refused || status == "200", "{status}");
             assert_eq!(refused, is_too_long);

@@ -1,4 +1,5 @@
-//! Compiles the cases. `TRYBUILD=overwrite cargo test -p ui` writes the messages anew, to be read before they are kept.
+//! Compiles the cases. `TRYBUILD=overwrite cargo test -p ui` writes the messages anew, to be read
+//! before they are kept.
 
 use std::process::Command;
 

@@ -23,7 +23,8 @@ fn or_another(name: &str, called: impl Fn(&str) -> Option<PathBuf>) -> Option<Pa
     })
 }
 
-/// Looks in the path, then at the versions of Postgres side by side, the newest first, then where system programs are.
+/// Looks in the path, then at the versions of Postgres side by side, the newest first, then where
+/// system programs are.
 fn called(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -33,7 +34,8 @@ fn called(name: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Finds a program that comes with another one: beside the file that a link leads to, or else anywhere.
+/// Finds a program that comes with another one: beside the file that a link leads to, or else
+/// anywhere.
 pub(super) fn beside(program: &Path, name: &str) -> Option<PathBuf> {
     let file = fs::canonicalize(program).ok()?;
     let beside = file.with_file_name(name);

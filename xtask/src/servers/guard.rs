@@ -7,9 +7,9 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// What the guard runs, with the folder and the group of the processes. It reads commands until whoever writes them is
-/// gone, which happens at the end, after a panic, after Ctrl-C and after `kill -9` alike, and runs the last one. Then it
-/// ends the group.
+/// What the guard runs, with the folder and the group of the processes. It reads commands until
+/// whoever writes them is gone, which happens at the end, after a panic, after Ctrl-C and after
+/// `kill -9` alike, and runs the last one. Then it ends the group.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 quit() {
@@ -28,7 +28,8 @@ until rm -rf -- "$0" || [ $((left -= 1)) -lt 0 ]; do sleep 0.1; done
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Kill,
-    /// It ends its children and gives shared memory back, for which it needs some time and its folder.
+    /// It ends its children and gives shared memory back, for which it needs some time and its
+    /// folder.
     Quit,
 }
 
@@ -36,7 +37,8 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct Guard {
     shell: Child,
-    /// Leads the group that every process joins before it becomes what it shall be: none can be missed.
+    /// Leads the group that every process joins before it becomes what it shall be: none can be
+    /// missed.
     leader: Child,
     processes: Vec<(Child, Ending)>,
 }
@@ -94,7 +96,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.shell.stdin = None;
-        // The shell waits for those that take some time, and what ended is there until it is waited for.
+        // The shell waits for those that take some time, and what ended is there until it is waited
+        // for.
         self.processes
             .sort_by_key(|(_, ending)| *ending != Ending::Quit);
         // Nobody is left to be told that one of them was gone before.
@@ -117,7 +120,8 @@ fn waiting(command: &mut Command) -> io::Result<Child> {
         .spawn()
 }
 
-/// The line that ends those that take some time. It is short enough to be written as a whole or not at all.
+/// The line that ends those that take some time. It is short enough to be written as a whole or not
+/// at all.
 fn order(processes: impl Iterator<Item = (u32, Ending)>) -> String {
     let quit: String = processes
         .filter(|(_, ending)| *ending == Ending::Quit)

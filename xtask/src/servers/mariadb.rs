@@ -70,7 +70,8 @@ fn serve(start: &Start<'_>, settings: &[String]) -> io::Result<String> {
     Ok(format!("mysql://idempotent@127.0.0.1:{port}/idempotent"))
 }
 
-/// It speaks first, when the script has run: the length of what it says, a number, and the protocol's version.
+/// It speaks first, when the script has run: the length of what it says, a number, and the
+/// protocol's version.
 fn greets(port: u16) -> io::Result<bool> {
     let mut greeting = [0; 5];
     ports::connect(port)?.read_exact(&mut greeting)?;

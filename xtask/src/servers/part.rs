@@ -49,8 +49,8 @@ impl<'a> Part<'a> {
         Ok(path)
     }
 
-    /// A program that runs in this folder, and writes nowhere else. What whoever runs us has at home it does not find: a
-    /// client's own certificate, say.
+    /// A program that runs in this folder, and writes nowhere else. What whoever runs us has at
+    /// home it does not find: a client's own certificate, say.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = self.folder.command(program);
         command.current_dir(&self.path);

@@ -1,4 +1,5 @@
-//! `PgBouncer`, which gives each transaction any connection: what a session holds does not survive it.
+//! `PgBouncer`, which gives each transaction any connection: what a session holds does not survive
+//! it.
 
 use std::{fmt::Write as _, io};
 
@@ -57,8 +58,8 @@ impl<'a> Behind<'a> {
     }
 }
 
-/// Whether this version keeps prepared statements for its clients, as 1.21 was the first to do. Older ones refuse to
-/// be told not to.
+/// Whether this version keeps prepared statements for its clients, as 1.21 was the first to do.
+/// Older ones refuse to be told not to.
 fn prepares(version: &str) -> bool {
     let numbers = version.split_whitespace().nth(1).unwrap_or_default();
     let mut numbers = numbers.split('.').map(|number| number.parse().unwrap_or(0));

@@ -47,7 +47,8 @@ pub(super) fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, Sto
     })
 }
 
-/// What is left of a row that cannot be [decoded](decoded), and in which its number follows the columns.
+/// What is left of a row that cannot be [decoded](decoded), and in which its number follows the
+/// columns.
 pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> CorruptEntry {
     let number: sqlx::Result<i64> = row.try_get("rowid");
     let place = number.map_or_else(

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{Happened, Next, Progress, Protection, StopReason, Stopped};
 use crate::policy::{limits::Limits, profile::Profile};
 
-/// The shortest pause of a call that is asked for more often than it has attempts: pauses that were meant for a few of them may be
-/// nothing at all, and a server is not to be asked as fast as it answers.
+/// The shortest pause of a call that is asked for more often than it has attempts: pauses that were
+/// meant for a few of them may be nothing at all, and a server is not to be asked as fast as it
+/// answers.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// A call that may be sent again, if its bounds allow.
@@ -68,7 +69,8 @@ impl Again {
         progress.counted() >= limits.attempts && !is_waited_for
     }
 
-    /// How long to pause: never less than the server asked for, and never nothing: what asks for nothing would be asked without end.
+    /// How long to pause: never less than the server asked for, and never nothing: what asks for
+    /// nothing would be asked without end.
     fn wait(&self, limits: &Limits, progress: &Progress, jitter: f64) -> Duration {
         let spread = limits.backoff.mul_f64(jitter.clamp(0.0, 1.0) / 2.0);
         let least = limits.backoff.mul_f64(0.5);

@@ -47,7 +47,8 @@ pub(super) fn judge(profile: &Profile, progress: &Progress, observed: &Observed)
                 judgement => judgement,
             }
         }
-        // The call was answered by being led on, and whether what it was led on to is to be had is another question.
+        // The call was answered by being led on, and whether what it was led on to is to be had is
+        // another question.
         Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
             match answered(profile, progress, answer) {
                 open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
@@ -80,7 +81,8 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
     }
 }
 
-/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
+/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's
+/// members, the status.
 fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
     if progress.keyed && answer.moves() {
         return Judgement::Stop(Stopped::Unknown(StopReason::Moved));
@@ -95,7 +97,8 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
     if let Some(kind) = answer.problem.kind {
         return match kind {
             Kind::KeyReused => Judgement::Stop(Stopped::KeyReused),
-            // A store that is out of reach may hold the outcome of an earlier attempt; a result that is, belongs to one.
+            // A store that is out of reach may hold the outcome of an earlier attempt; a result
+            // that is, belongs to one.
             Kind::RequestInProgress | Kind::StoreUnavailable | Kind::ResultOutOfReach => {
                 again(Happened::Perhaps)
             }
@@ -154,7 +157,8 @@ fn by_status(
             Judgement::Stop(Stopped::Unsupported)
         }
         501 if keyed => Judgement::Stop(Stopped::Unknown(StopReason::Recorded)),
-        // What no specification knows counts as 500, from a server and from whoever stands before it (RFC 9110, section 15).
+        // What no specification knows counts as 500, from a server and from whoever stands before
+        // it (RFC 9110, section 15).
         408 | 500 | 502.. => match progress.protection {
             Protection::Key if answer.replayed => {
                 Judgement::Stop(Stopped::Unknown(StopReason::Recorded))
@@ -167,7 +171,8 @@ fn by_status(
     }
 }
 
-/// A bare conflict may be about the key. Once an attempt may have come through, the draft has a server say so of that one.
+/// A bare conflict may be about the key. Once an attempt may have come through, the draft has a
+/// server say so of that one.
 fn may_be_running(profile: &Profile, progress: &Progress, answer: &Answered) -> bool {
     progress.keyed
         && match profile.conflict {

@@ -1,4 +1,5 @@
-//! Any value at all: random ones, ones that differ a little, and a second opinion on which are equal.
+//! Any value at all: random ones, ones that differ a little, and a second opinion on which are
+//! equal.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +83,8 @@ impl Serialize for Value {
     }
 }
 
-/// What a value means, said without the encoding: equal meanings, and only they, share a fingerprint.
+/// What a value means, said without the encoding: equal meanings, and only they, share a
+/// fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meaning {
     None,

@@ -97,7 +97,8 @@ async fn a_single_piece_is_not_copied_whatever_empty_ones_are_around_it() {
     assert_eq!(whole.trailers, Some(signed()));
 }
 
-/// A server ends a body that says that it is at its end, or sends it with its length: either would make a whole of a part.
+/// A server ends a body that says that it is at its end, or sends it with its length: either would
+/// make a whole of a part.
 #[tokio::test]
 async fn what_broke_off_is_not_at_its_end_before_it_has_said_so() {
     let frames = [Ok(data(b"amount")), Err("the network")];

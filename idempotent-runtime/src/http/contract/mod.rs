@@ -46,8 +46,8 @@ impl IdempotencyLayer {
     /// The promise about keys on every route that has no rules of its own.
     ///
     /// The longest body that it promises to repeat is that of [`Rules::max_response`], or what the
-    /// handle's [`max_outcome`](crate::handle::Builder::max_outcome) leaves for a body, where that is
-    /// less: 8 KiB of it, and at most its half, are for header fields, trailers and what a
+    /// handle's [`max_outcome`](crate::handle::Builder::max_outcome) leaves for a body, where that
+    /// is less: 8 KiB of it, and at most its half, are for header fields, trailers and what a
     /// [`Seal`](super::Seal) adds. Where these are longer, as with a seal that writes text for bytes,
     /// a response with such a body may not be kept: let `max_outcome` be larger than `max_response`
     /// by as much.
@@ -81,8 +81,9 @@ impl Contract {
         names
     }
 
-    /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`: `Idempotent-Replayed`,
-    /// `Idempotency-Status`, `Idempotency-Key`, `Retry-After`, `Location`, `Link`, and `Original-Request-Id` where replays have it.
+    /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`:
+    /// `Idempotent-Replayed`, `Idempotency-Status`, `Idempotency-Key`, `Retry-After`, `Location`,
+    /// `Link`, and `Original-Request-Id` where replays have it.
     #[must_use]
     pub fn cors_exposed_headers(&self) -> Vec<HeaderName> {
         let mut names = vec![

@@ -13,19 +13,21 @@ use crate::http::{
 impl Contract {
     /// Writes it as a fragment of an OpenAPI document, for 3.0 and 3.1 alike.
     ///
-    /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
-    /// it refers to the parameters and to one response for each status of the problems. Such a document does not describe gRPC, where
-    /// the status in HTTP says nothing, so there it has no responses. Where keys do not count there is no parameter, and a response only
-    /// where one with a key is refused, or one in early data.
-    /// The components have the same names in every contract: [`to_open_api_named`](Self::to_open_api_named) keeps those of several
-    /// routes apart in one document.
+    /// `components` goes to the document's components, and `operation` is merged into each
+    /// operation that is protected: it refers to the parameters and to one response for each status
+    /// of the problems. Such a document does not describe gRPC, where the status in HTTP says
+    /// nothing, so there it has no responses. Where keys do not count there is no parameter, and a
+    /// response only where one with a key is refused, or one in early data. The components have the
+    /// same names in every contract: [`to_open_api_named`](Self::to_open_api_named) keeps those of
+    /// several routes apart in one document.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         self.to_open_api_named("")
     }
 
-    /// The same, with components whose names begin with `name`, such as `Quotes` for `QuotesIdempotencyKey`. What a name of a component
-    /// cannot have is left out: all but ASCII letters and digits, `.`, `-` and `_`.
+    /// The same, with components whose names begin with `name`, such as `Quotes` for
+    /// `QuotesIdempotencyKey`. What a name of a component cannot have is left out: all but ASCII
+    /// letters and digits, `.`, `-` and `_`.
     #[must_use]
     pub fn to_open_api_named(&self, name: &str) -> Value {
         let is_allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);

@@ -28,8 +28,8 @@ impl Terms {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
-            // No handler said so, but a router that knows none, at all or for this method: then it uses no words, and names the
-            // other methods outside of the layer.
+            // No handler said so, but a router that knows none, at all or for this method: then it
+            // uses no words, and names the other methods outside of the layer.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
             (StatusCode::METHOD_NOT_ALLOWED, None) if is_empty(body) => Verdict::NotBegun,
             (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,
@@ -55,11 +55,11 @@ impl Terms {
         }
     }
 
-    /// Says what a panic means, and tells operators of it: of a handler that has given no response, or of one whose response, which
-    /// meant `given`, was being read.
+    /// Says what a panic means, and tells operators of it: of a handler that has given no response,
+    /// or of one whose response, which meant `given`, was being read.
     ///
-    /// It is nobody's word that nothing happened. So it frees the key only where the handler may run again after a crash, too,
-    /// and never where the handler has answered already.
+    /// It is nobody's word that nothing happened. So it frees the key only where the handler may
+    /// run again after a crash, too, and never where the handler has answered already.
     pub(super) fn panicked(&self, given: Option<Verdict>) -> Verdict {
         let operation = &*self.guard.settings.name;
         tracing::error!(operation, "a handler panicked");

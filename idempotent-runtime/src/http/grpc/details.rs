@@ -1,6 +1,8 @@
-//! The details of a refusal in protocol buffers, as `google.rpc.Status` holds them: `RetryInfo` and `ErrorInfo`.
+//! The details of a refusal in protocol buffers, as `google.rpc.Status` holds them: `RetryInfo` and
+//! `ErrorInfo`.
 //!
-//! Each of them is a few fields, which a library for protocol buffers would take more words to name than they take to write.
+//! Each of them is a few fields, which a library for protocol buffers would take more words to name
+//! than they take to write.
 
 use super::Code;
 use crate::{

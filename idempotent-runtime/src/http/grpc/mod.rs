@@ -1,7 +1,8 @@
 //! gRPC: what a status of a handler's means, and refusals in statuses.
 //!
-//! A call of gRPC is a POST over HTTP/2, whose outcome stands behind the body, in the trailers, or among the header fields where there is no
-//! body (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+//! A call of gRPC is a POST over HTTP/2, whose outcome stands behind the body, in the trailers, or
+//! among the header fields where there is no body
+//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 mod details;
 mod refusal;
@@ -70,8 +71,8 @@ pub(crate) const FAILED: &str = "CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL
 
 /// Decides by the status, as is decided for HTTP by the status that corresponds.
 ///
-/// Of what a handler was doing when its deadline or its caller's patience ended nobody knows how far it came, so that counts as a
-/// failure.
+/// Of what a handler was doing when its deadline or its caller's patience ended nobody knows how
+/// far it came, so that counts as a failure.
 pub(crate) fn verdict(code: Code, errors: ServerErrors) -> Verdict {
     match code {
         Code::OK
@@ -103,8 +104,8 @@ pub(crate) fn is_kept_by(policy: &HeaderPolicy) -> bool {
     .all(|name| policy.keeps(name))
 }
 
-/// Tells whether a body holds exactly one message, as those of unary calls do: a byte that says whether it is compressed, its length
-/// in four bytes, and the message.
+/// Tells whether a body holds exactly one message, as those of unary calls do: a byte that says
+/// whether it is compressed, its length in four bytes, and the message.
 pub(crate) fn is_one_message(body: &[u8]) -> bool {
     let message = body.split_first_chunk::<5>();
     message.is_some_and(|([_, length @ ..], message)| {

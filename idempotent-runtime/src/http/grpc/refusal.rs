@@ -23,8 +23,8 @@ pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
     response
 }
 
-/// What a client of gRPC is to do is said by the status: to send the call again after UNAVAILABLE, to do so later after ABORTED, and
-/// not to before something has changed after FAILED_PRECONDITION.
+/// What a client of gRPC is to do is said by the status: to send the call again after UNAVAILABLE,
+/// to do so later after ABORTED, and not to before something has changed after FAILED_PRECONDITION.
 pub(crate) fn code(kind: Kind) -> Code {
     match kind {
         Kind::KeyMissing | Kind::KeyInvalid => Code::INVALID_ARGUMENT,
@@ -45,7 +45,8 @@ pub(crate) fn code(kind: Kind) -> Code {
     }
 }
 
-/// Writes a message as the protocol asks for: what is not printable ASCII, and the sign itself, as `%` and two digits.
+/// Writes a message as the protocol asks for: what is not printable ASCII, and the sign itself, as
+/// `%` and two digits.
 fn percent_encoded(message: &str) -> String {
     let mut encoded = String::with_capacity(message.len());
     for byte in message.bytes() {

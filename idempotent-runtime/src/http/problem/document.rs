@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{KeyAction, Mismatch, Problem, Reason};
 
-/// A problem together with its type URI: what a [`Renderer`] is given. Its `Serialize` gives the members of the
-/// document, in their usual order.
+/// A problem together with its type URI: what a [`Renderer`] is given. Its `Serialize` gives the
+/// members of the document, in their usual order.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     pub(super) type_uri: &'a str,
@@ -70,10 +70,11 @@ struct Members<'a> {
     operation_ref: Option<&'a str>,
 }
 
-/// Turns problems into the bodies of responses, when JSON for everybody is not what a service wants.
+/// Turns problems into the bodies of responses, when JSON for everybody is not what a service
+/// wants.
 ///
-/// It chooses the representation, by the `Accept` of the request for example, and nothing else: status and header
-/// fields stay the same.
+/// It chooses the representation, by the `Accept` of the request for example, and nothing else:
+/// status and header fields stay the same.
 ///
 /// # Examples
 ///
@@ -116,8 +117,8 @@ pub struct Rendered {
 
 /// Renders every problem as `application/problem+json`, in English: the default.
 ///
-/// A client that asks for HTML alone gets JSON, too: RFC 9110 allows it (section 12.4.1), and clients that need
-/// idempotency are programs.
+/// A client that asks for HTML alone gets JSON, too: RFC 9110 allows it (section 12.4.1), and
+/// clients that need idempotency are programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProblemJson;
 

@@ -1,15 +1,16 @@
 //! The answers that are not the handler's: problem documents (RFC 9457).
 //!
-//! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug behind a base URI
-//! of the service ([`Problems::base`]), or behind `urn:idempotent-runtime:problem:` where it sets
-//! none, and the member `code` is the slug with underscores. Beside the members of RFC 9457, a
-//! document says what a client that knows nothing of the service can do: `retryable`, whether the
-//! same request with the same key may succeed later, and `key_action`, what becomes of the key.
-//! `retry_after` is in seconds and equals the header field, `operation_ref` is for a conversation
-//! with support, and `reason` and `mismatch` tell what was wrong with the key and the request.
+//! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug
+//! behind a base URI of the service ([`Problems::base`]), or behind
+//! `urn:idempotent-runtime:problem:` where it sets none, and the member `code` is the slug with
+//! underscores. Beside the members of RFC 9457, a document says what a client that knows nothing of
+//! the service can do: `retryable`, whether the same request with the same key may succeed later,
+//! and `key_action`, what becomes of the key. `retry_after` is in seconds and equals the header
+//! field, `operation_ref` is for a conversation with support, and `reason` and `mismatch` tell what
+//! was wrong with the key and the request.
 //!
-//! No document holds the key, the caller or what the handler answered, and every one is sent with `Cache-Control:
-//! no-store`.
+//! No document holds the key, the caller or what the handler answered, and every one is sent with
+//! `Cache-Control: no-store`.
 //!
 //! # idempotency-key-missing
 //!
@@ -17,25 +18,28 @@
 //!
 //! # idempotency-key-invalid
 //!
-//! The `Idempotency-Key` is malformed, is there more than once, or breaks the service's policy (draft-07, sections 2.1
-//! and 5). The member `reason` says which. Send another one.
+//! The `Idempotency-Key` is malformed, is there more than once, or breaks the service's policy
+//! (draft-07, sections 2.1 and 5). The member `reason` says which. Send another one.
 //!
 //! # idempotency-key-reused
 //!
-//! The key belongs to another request (draft-07, section 2.7). Repeat that one, or take a new key for a new operation.
+//! The key belongs to another request (draft-07, section 2.7). Repeat that one, or take a new key
+//! for a new operation.
 //!
 //! # idempotency-request-in-progress
 //!
-//! The first request with this key is still being processed (draft-07, section 2.7). Repeat it later, with the same key.
+//! The first request with this key is still being processed (draft-07, section 2.7). Repeat it
+//! later, with the same key.
 //!
 //! # idempotency-outcome-unknown
 //!
-//! The first request began, and nobody knows whether it took effect. Find that out before doing it again with a new key.
+//! The first request began, and nobody knows whether it took effect. Find that out before doing it
+//! again with a new key.
 //!
 //! # idempotency-result-unavailable
 //!
-//! The first request was carried out, and its response cannot be repeated: it was too large, was streamed, is a secret,
-//! or cannot be read.
+//! The first request was carried out, and its response cannot be repeated: it was too large, was
+//! streamed, is a secret, or cannot be read.
 //!
 //! # idempotency-result-expired
 //!
@@ -43,8 +47,8 @@
 //!
 //! # idempotency-result-out-of-reach
 //!
-//! The request was carried out, and its result cannot be read right now. Try again later, with the same key, to get it; the
-//! request is not carried out again.
+//! The request was carried out, and its result cannot be read right now. Try again later, with the
+//! same key, to get it; the request is not carried out again.
 //!
 //! # idempotency-scope-unresolved
 //!
@@ -69,25 +73,28 @@
 //!
 //! # idempotency-overloaded
 //!
-//! The service is overloaded or shutting down. Nothing was done; try again later, with the same key.
+//! The service is overloaded or shutting down. Nothing was done; try again later, with the same
+//! key.
 //!
 //! # idempotency-too-early
 //!
-//! The request came in the early data of a TLS connection, and no key protects it (RFC 8470). Nothing was done; send it again once
-//! the connection is set up, or with a key where keys count.
+//! The request came in the early data of a TLS connection, and no key protects it (RFC 8470).
+//! Nothing was done; send it again once the connection is set up, or with a key where keys count.
 //!
 //! # idempotency-too-many-keys
 //!
-//! The caller has more keys in use than the service allows. Nothing was done; try again later, with the same key.
+//! The caller has more keys in use than the service allows. Nothing was done; try again later, with
+//! the same key.
 //!
 //! # idempotency-not-supported
 //!
-//! This resource does not support `Idempotency-Key`. Nothing was done; leave the key out, and do not repeat the request
-//! blindly.
+//! This resource does not support `Idempotency-Key`. Nothing was done; leave the key out, and do
+//! not repeat the request blindly.
 //!
 //! # idempotency-handler-failed
 //!
-//! The service failed while it carried out the request, which may or may not have taken effect. A retry with the same key tells.
+//! The service failed while it carried out the request, which may or may not have taken effect. A
+//! retry with the same key tells.
 //!
 //! # idempotency-misconfigured
 //!
@@ -150,7 +157,8 @@ impl Problem {
         }
     }
 
-    /// Makes the one for a request without a key where one is required, which says what `reader` expects.
+    /// Makes the one for a request without a key where one is required, which says what `reader`
+    /// expects.
     #[must_use]
     pub fn key_missing(method: &Method, path: &str, reader: &KeyReader) -> Self {
         let name = capitalised(reader.name());
@@ -195,7 +203,8 @@ impl Problem {
         self
     }
 
-    /// Sets in what the request differs from the first one with its key. Only for a caller to whom the first one belongs.
+    /// Sets in what the request differs from the first one with its key. Only for a caller to whom
+    /// the first one belongs.
     #[must_use]
     pub fn with_mismatch(mut self, parts: impl IntoIterator<Item = Mismatch>) -> Self {
         self.mismatch = parts.into_iter().collect();

@@ -13,7 +13,8 @@ use super::{Document, Kind, Problem, ProblemJson, Rendered, Renderer};
 /// Names what no page of the service describes.
 const NAMES: &str = "urn:idempotent-runtime:problem:";
 
-/// How a service answers with problems: where their types are described, and in which representation they are sent.
+/// How a service answers with problems: where their types are described, and in which
+/// representation they are sent.
 ///
 /// # Examples
 ///
@@ -48,12 +49,13 @@ impl Problems {
         }
     }
 
-    /// Sets what stands before the slug in a problem's type: an absolute URI of the service's own that ends in `/`, `#`
-    /// or the like. Clients know a problem by what stands behind that.
+    /// Sets what stands before the slug in a problem's type: an absolute URI of the service's own
+    /// that ends in `/`, `#` or the like. Clients know a problem by what stands behind that.
     ///
     /// # Errors
     ///
-    /// When it is not an absolute URI, or runs on into the slug, as `https://api.example.com/problems` would.
+    /// When it is not an absolute URI, or runs on into the slug, as
+    /// `https://api.example.com/problems` would.
     pub fn base(mut self, uri: &str) -> Result<Self, InvalidUri> {
         let runs_on = |last: char| last.is_ascii_alphanumeric() || "-._~%".contains(last);
         if uri.ends_with(runs_on) {
@@ -63,8 +65,8 @@ impl Problems {
         Ok(self)
     }
 
-    /// Sets the page to which answers link that ask the client to change its request: `Link: <…>; rel="describedby"`
-    /// (draft-07, section 2.7).
+    /// Sets the page to which answers link that ask the client to change its request: `Link: <…>;
+    /// rel="describedby"` (draft-07, section 2.7).
     ///
     /// # Errors
     ///
@@ -161,8 +163,8 @@ impl Default for Problems {
 #[non_exhaustive]
 pub struct InvalidUri;
 
-/// Checks that a text begins with a scheme and holds only what a URI may hold (RFC 3986, section 2): then it can stand
-/// in a `Link`.
+/// Checks that a text begins with a scheme and holds only what a URI may hold (RFC 3986, section
+/// 2): then it can stand in a `Link`.
 fn absolute(uri: &str) -> Result<&str, InvalidUri> {
     let (scheme, rest) = uri.split_once(':').ok_or(InvalidUri)?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -55,7 +55,8 @@ impl Body for StoredBody {
         if self.trailers.is_none() {
             return SizeHint::with_exact(length);
         }
-        // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has trailers only without one.
+        // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has trailers
+        // only without one.
         let mut hint = SizeHint::new();
         hint.set_lower(length);
         hint

@@ -50,7 +50,8 @@ pub enum OnPoison {
     #[default]
     Park,
     /// It goes to the table `outbox_rejected`, and the next message of its key goes on. The
-    /// receiver may never see it: choose this where the messages of a key do not depend on each other.
+    /// receiver may never see it: choose this where the messages of a key do not depend on each
+    /// other.
     SetAside,
 }
 

@@ -19,7 +19,8 @@ const CONDITION_ENDS: &[&str] = &[
 ];
 const CHOOSING: &[&str] = &["greatest", "least", "max", "min", "last_insert_id"];
 
-/// Everything that can be cut out of a statement. These words are the time, and each has another that stands in its place.
+/// Everything that can be cut out of a statement. These words are the time, and each has another
+/// that stands in its place.
 pub(crate) fn pieces(statement: &str, times: &[(&str, &str)]) -> Vec<Piece> {
     let words = Words::of(statement);
     let mut pieces = Vec::new();
@@ -37,7 +38,8 @@ pub(crate) fn pieces(statement: &str, times: &[(&str, &str)]) -> Vec<Piece> {
     pieces
 }
 
-/// A condition is always true. Where another one would do, or another value stands for it, it is never true as well.
+/// A condition is always true. Where another one would do, or another value stands for it, it is
+/// never true as well.
 fn condition(words: &Words<'_>, before: usize, pieces: &mut Vec<Piece>) {
     let begin = before + 1;
     let begins = ["WHERE", "ON", "AND", "OR", "WHEN"];

@@ -73,7 +73,8 @@ impl<'a> Words<'a> {
         &self.text[self.range(places)]
     }
 
-    /// The first place from `begin` on, in the same brackets, that is `over`: at the latest where these end.
+    /// The first place from `begin` on, in the same brackets, that is `over`: at the latest where
+    /// these end.
     pub(super) fn end(&self, begin: usize, over: impl Fn(usize) -> bool) -> usize {
         let depth = self.words.get(begin).map_or(0, |word| word.depth);
         let is_end = |&place: &usize| match self.words[place].depth.cmp(&depth) {
@@ -84,7 +85,8 @@ impl<'a> Words<'a> {
         (begin..self.len()).find(is_end).unwrap_or(self.len())
     }
 
-    /// Where what ends before `end` begins: behind the last place in the same brackets that is `outside`.
+    /// Where what ends before `end` begins: behind the last place in the same brackets that is
+    /// `outside`.
     pub(super) fn begin(&self, end: usize, outside: impl Fn(usize) -> bool) -> usize {
         let depth = self.words[end].depth;
         let is_outside = |&place: &usize| {

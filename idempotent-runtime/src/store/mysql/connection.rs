@@ -38,8 +38,8 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut MySqlConnection,
     pub(super) shows: bool,
     pub(super) max_allowed_packet: u64,
-    /// The store, where this is inside a transaction of the application's: it shows what is committed. `None` where every statement is a
-    /// transaction of its own.
+    /// The store, where this is inside a transaction of the application's: it shows what is
+    /// committed. `None` where every statement is a transaction of its own.
     pub(super) outside: Option<&'a dyn Store>,
 }
 
@@ -103,9 +103,10 @@ impl Server for MySql {
     }
 }
 
-/// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as its own settings or the
-/// application's say; it may begin another transaction where one ends, in which whatever comes next is answered and never
-/// committed. And unless told, it waits for a day until a table may be used that somebody changes or has locked.
+/// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as
+/// its own settings or the application's say; it may begin another transaction where one ends, in
+/// which whatever comes next is answered and never committed. And unless told, it waits for a day
+/// until a table may be used that somebody changes or has locked.
 fn settings(lock_wait: Duration) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
@@ -117,7 +118,8 @@ fn settings(lock_wait: Duration) -> String {
     )
 }
 
-/// Tells whether a transaction is open on a connection: elsewhere a savepoint is made and forgotten in one.
+/// Tells whether a transaction is open on a connection: elsewhere a savepoint is made and forgotten
+/// in one.
 pub(crate) async fn has_transaction(
     connection: &mut MySqlConnection,
     doing: &'static str,

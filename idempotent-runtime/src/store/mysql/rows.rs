@@ -15,7 +15,8 @@ use super::{
 };
 use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
-/// How often a statement that met a deadlock is sent again, where it is a transaction of its own, which a deadlock rolls back.
+/// How often a statement that met a deadlock is sent again, where it is a transaction of its own,
+/// which a deadlock rolls back.
 const DEADLOCKS: u32 = 10;
 
 /// What the server said to a statement.
@@ -80,8 +81,8 @@ pub(super) fn query(
     values.fold(query, bind)
 }
 
-/// Refuses what the server would not read: it hangs up in the middle of a packet that is too large, and what it says to that
-/// may be lost.
+/// Refuses what the server would not read: it hangs up in the middle of a packet that is too large,
+/// and what it says to that may be lost.
 fn fits(
     session: &Session<'_>,
     values: &[Value<'_>],

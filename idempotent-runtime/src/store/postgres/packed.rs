@@ -1,7 +1,9 @@
-//! A record in one column, as `record_send` of Postgres packs it: the number of its columns, and for each the OID of its type,
-//! its length or -1 for NULL, and its bytes, as the binary protocol has them.
+//! A record in one column, as `record_send` of Postgres packs it: the number of its columns, and
+//! for each the OID of its type, its length or -1 for NULL, and its bytes, as the binary protocol
+//! has them.
 //!
-//! A claim that answers so, and not in twenty-one columns, of which it mostly has none to show, costs the server a fifth less.
+//! A claim that answers so, and not in twenty-one columns, of which it mostly has none to show,
+//! costs the server a fifth less.
 
 use std::{error::Error, ops::Range};
 
@@ -50,7 +52,8 @@ impl<'r> Unpacked<'r> {
         })
     }
 
-    /// What the column at `place` of the record holds; `None` where no record stands, or the column is NULL.
+    /// What the column at `place` of the record holds; `None` where no record stands, or the column
+    /// is NULL.
     fn cell(&self, place: usize) -> Option<&[u8]> {
         let record = self.record.as_ref()?;
         let cell = record.cells.get(place)?.clone()?;
@@ -80,7 +83,8 @@ impl Record {
                 at = end;
             }
         }
-        // The cells follow each other, so that all are there where the last one ends where the bytes do.
+        // The cells follow each other, so that all are there where the last one ends where the
+        // bytes do.
         (at == bytes.len()).then_some(Self { bytes, cells })
     }
 }

@@ -55,9 +55,10 @@ impl RedisBuilder {
         }
     }
 
-    /// Sets how the store's keys begin, and the name of its channel: `idempotent:` unless set. One to 64 ASCII letters,
-    /// digits and `:`, `.`, `_`, `-`, `/`; anything else is refused when the store is made. Nothing else may have such keys: the store takes a
-    /// hash by one of them, with 64 hexadecimal digits behind, for a record of its own.
+    /// Sets how the store's keys begin, and the name of its channel: `idempotent:` unless set. One
+    /// to 64 ASCII letters, digits and `:`, `.`, `_`, `-`, `/`; anything else is refused when the
+    /// store is made. Nothing else may have such keys: the store takes a hash by one of them, with
+    /// 64 hexadecimal digits behind, for a record of its own.
     pub fn key_prefix(mut self, prefix: &str) -> Self {
         self.prefix = KeyPrefix::new(prefix).map_err(|unusable| {
             StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unusable)
@@ -65,7 +66,8 @@ impl RedisBuilder {
         self
     }
 
-    /// Sets how long a call waits for a connection to be made: five seconds unless set. Then the error is of the kind
+    /// Sets how long a call waits for a connection to be made: five seconds unless set. Then the
+    /// error is of the kind
     /// [`StoreErrorKind::Unavailable`].
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.limits.connect = connect_timeout;
@@ -80,20 +82,22 @@ impl RedisBuilder {
         self
     }
 
-    /// Allows calls with `on_crash = uncertain` and `reconcile`, whose bodies must not run twice, and takes on that they do
-    /// where Redis forgets: see [what it can lose](RedisStore#what-redis-can-lose). Without this word such a call is refused
-    /// with [`StoreErrorKind::Configuration`], before anything is written or run.
+    /// Allows calls with `on_crash = uncertain` and `reconcile`, whose bodies must not run twice,
+    /// and takes on that they do where Redis forgets: see [what it can
+    /// lose](RedisStore#what-redis-can-lose). Without this word such a call is refused with
+    /// [`StoreErrorKind::Configuration`], before anything is written or run.
     ///
-    /// The store then looks at every server when it is made, and refuses one that forgets by itself: it must say
-    /// `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync always`, too, which it does not tell: with
-    /// `everysec`, a server that is killed forgets what it answered in its last second. What is left then is the failover.
+    /// The store then looks at every server when it is made, and refuses one that forgets by
+    /// itself: it must say `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync
+    /// always`, too, which it does not tell: with `everysec`, a server that is killed forgets what
+    /// it answered in its last second. What is left then is the failover.
     pub fn accept_at_most_once_until_failover(mut self) -> Self {
         self.at_most_once = true;
         self
     }
 
-    /// Connects to the server that a URL names, such as `redis://user:password@host:6379/0`, `rediss://…` for TLS, or
-    /// `redis+unix:///path`.
+    /// Connects to the server that a URL names, such as `redis://user:password@host:6379/0`,
+    /// `rediss://…` for TLS, or `redis+unix:///path`.
     ///
     /// # Errors
     ///
@@ -117,10 +121,11 @@ impl RedisBuilder {
 
     /// Uses a connection of the application's, and makes none.
     ///
-    /// What a connection of its own gives is then missing. Heartbeats share this one, which is driven by the runtime that made it:
-    /// a body that blocks that runtime for longer than its lease loses the lease. Nothing listens, so a call that waits for
-    /// one in another process looks again and again, every 5 ms at first and every 500 ms at last.
-    /// Prefer [`client`](Self::client).
+    /// What a connection of its own gives is then missing. Heartbeats share this one, which is
+    /// driven by the runtime that made it: a body that blocks that runtime for longer than its
+    /// lease loses the lease. Nothing listens, so a call that waits for one in another process
+    /// looks again and again, every 5 ms at first and every 500 ms at last. Prefer
+    /// [`client`](Self::client).
     ///
     /// # Errors
     ///
@@ -167,12 +172,13 @@ impl RedisBuilder {
 
     /// Makes connections of the store's own with the application's client of a cluster.
     ///
-    /// The client does not say how to reach a node, so nothing listens: a call that waits for one in another process looks
-    /// again and again, every 5 ms at first and every 500 ms at last.
+    /// The client does not say how to reach a node, so nothing listens: a call that waits for one
+    /// in another process looks again and again, every 5 ms at first and every 500 ms at last.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), but a wrong password and a certificate that is not trusted are
+    /// As [`connect`](Self::connect), but a wrong password and a certificate that is not trusted
+    /// are
     /// [`StoreErrorKind::Unavailable`]: the client tells them as text.
     #[cfg(feature = "redis-cluster")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redis-cluster")))]
@@ -184,7 +190,8 @@ impl RedisBuilder {
         self.over(source, Arc::default()).await
     }
 
-    /// Uses a connection to a cluster of the application's, and makes none: see [`connection`](Self::connection).
+    /// Uses a connection to a cluster of the application's, and makes none: see
+    /// [`connection`](Self::connection).
     ///
     /// # Errors
     ///

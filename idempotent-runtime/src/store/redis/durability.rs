@@ -40,7 +40,8 @@ pub(super) async fn check(
     at_most_once: bool,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    // A replica may be the primary tomorrow; one that is down today keeps nobody from working by lease.
+    // A replica may be the primary tomorrow; one that is down today keeps nobody from working by
+    // lease.
     let replicas = if at_most_once {
         Replicas::Too
     } else {

@@ -3,8 +3,9 @@
 use redis::{Client, ConnectionAddr};
 use rustls::crypto::CryptoProvider;
 
-/// Chooses the cryptography of our own feature where the program has chosen none, as rustls would if there were only one in the
-/// program. With two of them rustls does not choose, and the driver panics. Other crates decide whether there are two.
+/// Chooses the cryptography of our own feature where the program has chosen none, as rustls would
+/// if there were only one in the program. With two of them rustls does not choose, and the driver
+/// panics. Other crates decide whether there are two.
 pub(super) fn choose(clients: &[Client]) {
     let is_encrypted = |client: &Client| {
         let address = client.get_connection_info().addr();

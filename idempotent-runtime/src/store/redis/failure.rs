@@ -18,8 +18,8 @@ pub(super) fn while_opening(error: RedisError, doing: &'static str) -> StoreErro
 
 pub(super) fn kind_while_opening(error: &RedisError) -> StoreErrorKind {
     match error.kind() {
-        // What the other encryption reports has a kind of its own. And where not even a first answer can be read, somebody else answers
-        // than a server of this kind.
+        // What the other encryption reports has a kind of its own. And where not even a first
+        // answer can be read, somebody else answers than a server of this kind.
         ErrorKind::Client | ErrorKind::Parse => StoreErrorKind::Configuration,
         ErrorKind::Io if io_error(error).is_some_and(handshake::is_refused) => {
             StoreErrorKind::Configuration
@@ -35,18 +35,21 @@ fn io_error(error: &RedisError) -> Option<&io::Error> {
     shared.downcast_ref()
 }
 
-/// Whether the connection broke before the whole answer was there, so that nobody knows what the server did. Where the end of an
-/// answer is missing, the driver says that it cannot read it. What took too long is something else.
+/// Whether the connection broke before the whole answer was there, so that nobody knows what the
+/// server did. Where the end of an answer is missing, the driver says that it cannot read it. What
+/// took too long is something else.
 pub(super) fn broke_off(error: &RedisError) -> bool {
     match error.kind() {
-        // The driver has limits of its own where the connection is the application's or leads to a cluster.
+        // The driver has limits of its own where the connection is the application's or leads to a
+        // cluster.
         ErrorKind::Io => !error.is_timeout(),
         ErrorKind::Parse => true,
         _ => false,
     }
 }
 
-/// Whether the connection is of no more use: it is gone, or leads to a server that was the primary once.
+/// Whether the connection is of no more use: it is gone, or leads to a server that was the primary
+/// once.
 pub(super) fn ends_the_connection(error: &RedisError) -> bool {
     matches!(
         error.kind(),
@@ -83,7 +86,8 @@ fn kind(error: &RedisError) -> StoreErrorKind {
             _ => StoreErrorKind::Other,
         },
         _ => match error.code() {
-            // The server refuses writes while it cannot write its own files, and says why where it knows.
+            // The server refuses writes while it cannot write its own files, and says why where it
+            // knows.
             Some("MISCONF") if says(error, "No space left") => StoreErrorKind::Full,
             Some("MISCONF") => StoreErrorKind::Denied,
             code => code.map_or(StoreErrorKind::Other, kind_of_code),

@@ -1,4 +1,5 @@
-//! The way to the server: a connection that many callers share, made when it is needed and again when it broke.
+//! The way to the server: a connection that many callers share, made when it is needed and again
+//! when it broke.
 
 mod open;
 mod source;
@@ -62,7 +63,8 @@ impl Link {
         self.limits
     }
 
-    /// The same server, over a connection of its own; `None` where connections are not ours to make.
+    /// The same server, over a connection of its own; `None` where connections are not ours to
+    /// make.
     pub(super) fn another(&self) -> Option<Self> {
         match &self.source {
             Source::Given(_) => None,
@@ -70,7 +72,8 @@ impl Link {
         }
     }
 
-    /// Runs a script over one key: by its digest, and with its text where the server does not know it, or not any more.
+    /// Runs a script over one key: by its digest, and with its text where the server does not know
+    /// it, or not any more.
     pub(super) async fn run(
         &self,
         script: &Text,
@@ -109,8 +112,8 @@ impl Link {
         answer.map_err(|error| failure::of(error, doing))
     }
 
-    /// Sends a command that may be done twice to a node; of a cluster, to the one that the command itself asks for unless one is
-    /// named.
+    /// Sends a command that may be done twice to a node; of a cluster, to the one that the command
+    /// itself asks for unless one is named.
     pub(super) async fn send(
         &self,
         command: &Cmd,
@@ -151,8 +154,9 @@ impl Link {
         }
     }
 
-    /// Whether it leads to one server, over a connection that this store made: then what only reads reaches that server. Over a
-    /// connection of the application's it may be answered from a cache, and in a cluster by a replica.
+    /// Whether it leads to one server, over a connection that this store made: then what only reads
+    /// reaches that server. Over a connection of the application's it may be answered from a cache,
+    /// and in a cluster by a replica.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.source, Source::Server(_))
     }
@@ -162,8 +166,8 @@ impl Link {
         matches!(self.source, Source::Given(_))
     }
 
-    /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for those that may be primaries
-    /// tomorrow.
+    /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for
+    /// those that may be primaries tomorrow.
     pub(super) async fn info(
         &self,
         replicas: Replicas,
@@ -233,8 +237,9 @@ impl Link {
             .await
     }
 
-    /// Asks over the connection, and where that broke, over a new one if what is asked `repeats`. A server closes connections
-    /// without asking, as when it is started anew, and whoever uses one next learns of it. What took too long is not asked again.
+    /// Asks over the connection, and where that broke, over a new one if what is asked `repeats`. A
+    /// server closes connections without asking, as when it is started anew, and whoever uses one
+    /// next learns of it. What took too long is not asked again.
     async fn on_line(
         &self,
         repeats: Repeats,
@@ -249,7 +254,8 @@ impl Link {
         }
     }
 
-    /// Asks over the connection, within the time that an answer may take; a connection that broke is not used again.
+    /// Asks over the connection, within the time that an answer may take; a connection that broke
+    /// is not used again.
     async fn on_line_once(
         &self,
         doing: &'static str,
@@ -273,9 +279,10 @@ impl Link {
         answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
     }
 
-    /// The connection, with its number. One caller makes it for all who come meanwhile; and makes another one where it was asked
-    /// for too long ago. It is made in a task of its own, so that a call which nobody polls keeps nobody waiting, and one that goes away
-    /// sooner than it is made leaves it to the next.
+    /// The connection, with its number. One caller makes it for all who come meanwhile; and makes
+    /// another one where it was asked for too long ago. It is made in a task of its own, so that a
+    /// call which nobody polls keeps nobody waiting, and one that goes away sooner than it is made
+    /// leaves it to the next.
     async fn line(&self, now: Moment, doing: &'static str) -> Result<(Line, u64), StoreError> {
         let is_given = self.is_given();
         let line = self.open.line_or_making(now, is_given, || self.make(now));

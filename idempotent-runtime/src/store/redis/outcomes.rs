@@ -21,19 +21,23 @@ use crate::{
 
 /// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
 ///
-/// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without harm, and any
-/// `maxmemory-policy` will do: where memory is used up and Redis evicts nothing, nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<primary>:<id>`, with an expiry; a store with the same
+/// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without
+/// harm, and any `maxmemory-policy` will do: where memory is used up and Redis evicts nothing,
+/// nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<primary>:<id>`,
+/// with an expiry; a store with the same
 /// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes; of more than 64 KiB
-/// it is not copied, unless [`largest`](Self::largest) says otherwise. A copy that cannot be read is as good as none, and the next one
-/// takes its place.
+/// it is not copied, unless [`largest`](Self::largest) says otherwise. A copy that cannot be read
+/// is as good as none, and the next one takes its place.
 ///
 /// # The name of the primary store
 ///
-/// A record's id is made of operation, scope and key. Two services, or two stages of one, may have the same ones in databases of
-/// their own, and a Redis that both reach would answer the one with what the other recorded. So the store that decides has a name,
-/// which stands in the key of every copy. All processes in front of one store say the same name, and no two stores have one
-/// name, wherever one Redis is reached with the same prefix. Two schemas of a database are two stores, and so are two table prefixes. One
-/// that was restored from a backup is another one: it has forgotten outcomes of which there are copies.
+/// A record's id is made of operation, scope and key. Two services, or two stages of one, may have
+/// the same ones in databases of their own, and a Redis that both reach would answer the one with
+/// what the other recorded. So the store that decides has a name, which stands in the key of every
+/// copy. All processes in front of one store say the same name, and no two stores have one name,
+/// wherever one Redis is reached with the same prefix. Two schemas of a database are two stores,
+/// and so are two table prefixes. One that was restored from a backup is another one: it has
+/// forgotten outcomes of which there are copies.
 ///
 /// # Examples
 ///
@@ -54,8 +58,8 @@ pub struct RedisOutcomes {
 }
 
 impl RedisOutcomes {
-    /// Puts copies where `store` would put records, over its connection. `primary` names the store that they are copies from: 1 to
-    /// 64 ASCII letters, digits and `.`, `_`, `-`.
+    /// Puts copies where `store` would put records, over its connection. `primary` names the store
+    /// that they are copies from: 1 to 64 ASCII letters, digits and `.`, `_`, `-`.
     ///
     /// # Errors
     ///
@@ -75,7 +79,8 @@ impl RedisOutcomes {
         })
     }
 
-    /// Sets how many bytes an encoded outcome may have to be copied. One that Redis does not give within the
+    /// Sets how many bytes an encoded outcome may have to be copied. One that Redis does not give
+    /// within the
     /// [patience](crate::store::TieredStore::builder) has all copies left alone for a while, and all callers share the connection.
     #[must_use]
     pub fn largest(mut self, bytes: usize) -> Self {

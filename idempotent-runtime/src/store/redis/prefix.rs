@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::{framing::Hex, identity::RecordId, store::notifications};
 
-/// Letters, digits and a few separators: no braces, which would put every key of a cluster into one slot, and nothing that
-/// `SCAN … MATCH` reads as a pattern.
+/// Letters, digits and a few separators: no braces, which would put every key of a cluster into one
+/// slot, and nothing that `SCAN … MATCH` reads as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyPrefix(Box<str>);
 
@@ -33,13 +33,15 @@ impl KeyPrefix {
         format!("{self}{}", Hex(id.as_bytes()))
     }
 
-    /// The key under which a copy of a finished record of this primary store stands. No prefix has an `@`, so it is never the key of
-    /// a record; no name has one or a `:`, so that it tells prefix and name apart.
+    /// The key under which a copy of a finished record of this primary store stands. No prefix has
+    /// an `@`, so it is never the key of a record; no name has one or a `:`, so that it tells
+    /// prefix and name apart.
     pub(super) fn outcome_key(&self, primary: &PrimaryName, id: &RecordId) -> String {
         format!("{self}outcome@{}:{}", primary.0, Hex(id.as_bytes()))
     }
 
-    /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix that begins with this one.
+    /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix
+    /// that begins with this one.
     pub(super) fn id(&self, key: &[u8]) -> Option<RecordId> {
         let hex = key.strip_prefix(self.0.as_bytes())?;
         notifications::read_id(std::str::from_utf8(hex).ok()?)
@@ -68,7 +70,8 @@ impl fmt::Display for KeyPrefix {
     }
 }
 
-/// What the store is called whose records are copied: letters, digits, and nothing that keys are put together with.
+/// What the store is called whose records are copied: letters, digits, and nothing that keys are
+/// put together with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrimaryName(Box<str>);
 

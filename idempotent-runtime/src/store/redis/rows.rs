@@ -34,7 +34,8 @@ impl Cells {
         }
     }
 
-    /// Puts the id before the record, where one stands: the script knows it only as a part of its key.
+    /// Puts the id before the record, where one stands: the script knows it only as a part of its
+    /// key.
     pub(super) fn with_id(mut self, id: &RecordId) -> Self {
         let version = self.0.get(place::RECORD).unwrap_or(&Value::Nil);
         let id = match version {

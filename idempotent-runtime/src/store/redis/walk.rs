@@ -1,4 +1,5 @@
-//! Goes over every record, node by node. Redis keeps keys in no order, so that is a look at every key of the database.
+//! Goes over every record, node by node. Redis keeps keys in no order, so that is a look at every
+//! key of the database.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -39,8 +40,9 @@ impl<'a> Walk<'a> {
         Self::from(inner, None, doing).await
     }
 
-    /// Begins where another walk was. It comes by everything all the same: at last by the node once more on which it began,
-    /// because a node goes over its keys in an order that nobody else knows.
+    /// Begins where another walk was. It comes by everything all the same: at last by the node once
+    /// more on which it began, because a node goes over its keys in an order that nobody else
+    /// knows.
     pub(super) async fn from(
         inner: &'a Inner,
         place: Option<Place>,

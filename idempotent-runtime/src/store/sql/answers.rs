@@ -1,4 +1,5 @@
-//! What a statement answered, as the protocol sees it; damage is a typed error that says what was being done.
+//! What a statement answered, as the protocol sees it; damage is a typed error that says what was
+//! being done.
 
 use std::sync::Arc;
 
@@ -12,11 +13,13 @@ use crate::{
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
 };
 
-/// What a write answers in its first column where another version stood there. The time follows, and then the record.
+/// What a write answers in its first column where another version stood there. The time follows,
+/// and then the record.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) const REFUSED: i64 = 0;
 
-/// What a write answers in its first column where it was applied. The stamp follows, which begins with the time.
+/// What a write answers in its first column where it was applied. The stamp follows, which begins
+/// with the time.
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) const APPLIED: i64 = 1;
 
@@ -28,7 +31,8 @@ pub(crate) fn is_applied(row: &impl Row, doing: &'static str) -> Result<bool, St
         .map_err(|error| StoreError::new(StoreErrorKind::Other, doing).with_source(error))
 }
 
-/// Reads what a write of `version` answered. Where it was refused, the columns of the record begin at `record`.
+/// Reads what a write of `version` answered. Where it was refused, the columns of the record begin
+/// at `record`.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn swapped(
     row: &impl Row,
@@ -66,7 +70,8 @@ pub(crate) fn snapshot(
     })
 }
 
-/// Reads the time and the outcome of a record that still stands as it is known; `None` where the outcome must be there and is not.
+/// Reads the time and the outcome of a record that still stands as it is known; `None` where the
+/// outcome must be there and is not.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn again(
     row: &impl Row,
@@ -83,8 +88,8 @@ pub(crate) fn again(
     }))
 }
 
-/// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at `first`. Where one of them is damaged, the
-/// write stands all the same.
+/// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at
+/// `first`. Where one of them is damaged, the write stands all the same.
 pub(crate) fn stamp(
     row: &impl Row,
     first: usize,

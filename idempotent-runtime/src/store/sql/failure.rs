@@ -11,7 +11,8 @@ pub(crate) fn no_row(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
 }
 
-/// Gives an error that kept a connection from being made its kind; `of` gives one to what is no matter of the handshake.
+/// Gives an error that kept a connection from being made its kind; `of` gives one to what is no
+/// matter of the handshake.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn while_opening(
     error: Error,
@@ -35,7 +36,8 @@ pub(crate) fn kind_on_the_way(error: &Error) -> StoreErrorKind {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
             StoreErrorKind::Unavailable
         }
-        // Encryption fails so only before it stands: the server has none, or the program was built without.
+        // Encryption fails so only before it stands: the server has none, or the program was built
+        // without.
         Error::Configuration(_) | Error::InvalidArgument(_) | Error::Tls(_) => {
             StoreErrorKind::Configuration
         }

@@ -1,10 +1,12 @@
-//! The beginning of the names of our tables: the only text of the application that becomes part of a statement.
+//! The beginning of the names of our tables: the only text of the application that becomes part of
+//! a statement.
 
 use std::fmt;
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// Letters, digits and underscores, not beginning with a digit, at most `LONGEST` of them: safe in every dialect without quotes.
+/// Letters, digits and underscores, not beginning with a digit, at most `LONGEST` of them: safe in
+/// every dialect without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePrefix(Box<str>);
 

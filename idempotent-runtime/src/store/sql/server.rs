@@ -21,9 +21,11 @@ impl Default for Settings {
     }
 }
 
-/// Makes the methods that every builder of a store on a server has. Its texts say where the servers differ.
+/// Makes the methods that every builder of a store on a server has. Its texts say where the servers
+/// differ.
 ///
-/// The builder has its [`Settings`] in a field `settings`, and a method `place` that makes the store.
+/// The builder has its [`Settings`] in a field `settings`, and a method `place` that makes the
+/// store.
 macro_rules! sets_up_a_server {
     (
         $builder:ty, $store:ident, $options:ty, $pool:ty,
@@ -31,24 +33,28 @@ macro_rules! sets_up_a_server {
         locks: $locks:literal, refuses: $refuses:literal $(,)?
     ) => {
         impl $builder {
-            /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
-            /// underscores, not beginning with a digit, `sqlite_` or `pg_`; anything else is refused when the store is made.
+            /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40
+            /// ASCII letters, digits and underscores, not beginning with a digit, `sqlite_` or
+            /// `pg_`; anything else is refused when the store is made.
             #[doc = $names]
             pub fn table_prefix(mut self, prefix: &str) -> Self {
                 self.settings.prefix = $crate::store::sql::chosen(prefix, DOING);
                 self
             }
 
-            /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have up to two more
+            /// Sets how many connections the calls may use at once: ten unless set, at least one.
+            /// Heartbeats have up to two more
             #[doc = concat!($beside, ".")]
-            /// A body that runs and a call that waits hold none. One that has lain idle for three minutes is not used again.
+            /// A body that runs and a call that waits hold none. One that has lain idle for three
+            /// minutes is not used again.
             pub fn max_connections(mut self, connections: u32) -> Self {
                 self.settings.limits.connections = connections;
                 self
             }
 
-            /// Sets how long a call waits for a connection to be free, and for a new one to be open: ten seconds unless set. Then the
-            /// error is of the kind [`Busy`], or [`Unavailable`].
+            /// Sets how long a call waits for a connection to be free, and for a new one to be
+            /// open: ten seconds unless set. Then the error is of the kind [`Busy`], or
+            /// [`Unavailable`].
             ///
             /// [`Busy`]: crate::store::StoreErrorKind::Busy
             /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
@@ -57,7 +63,8 @@ macro_rules! sets_up_a_server {
                 self
             }
 
-            /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind
+            /// Sets how long a statement may take: thirty seconds unless set. Then the error is of
+            /// the kind
             /// [`Unavailable`], and the connection is closed. A lock that somebody else holds it awaits for half as long
             #[doc = concat!($locks, "; then it is [`Busy`].")]
             ///
@@ -102,7 +109,8 @@ macro_rules! sets_up_a_server {
                 self.place(Place::of_options(options))
             }
 
-            /// Opens connections of the store's own to where the application's pool connects to, with the same options, asked anew for
+            /// Opens connections of the store's own to where the application's pool connects to,
+            /// with the same options, asked anew for
             #[doc = concat!("each one. [`", stringify!($store), "::migrate`] makes the tables. See [`", stringify!($store), "::new`].")]
             ///
             /// # Errors

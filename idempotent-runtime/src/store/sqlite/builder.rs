@@ -57,30 +57,33 @@ impl SqliteBuilder {
         }
     }
 
-    /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
-    /// underscores, not beginning with a digit, `sqlite_` or `pg_`; anything else is refused when the store is opened. Prefixes that differ only
-    /// by upper and lower case name the same tables.
+    /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII
+    /// letters, digits and underscores, not beginning with a digit, `sqlite_` or `pg_`; anything
+    /// else is refused when the store is opened. Prefixes that differ only by upper and lower case
+    /// name the same tables.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
         self.prefix = sql::chosen(prefix, DOING);
         self
     }
 
-    /// Sets how long a statement waits for a lock that another connection holds: five seconds unless set, at most 24
-    /// days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool of the application keeps its own. The callers in line before, in a
-    /// file that the store opened, are waited for up to 30 seconds whatever this says.
+    /// Sets how long a statement waits for a lock that another connection holds: five seconds
+    /// unless set, at most 24 days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool
+    /// of the application keeps its own. The callers in line before, in a file that the store
+    /// opened, are waited for up to 30 seconds whatever this says.
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
         self
     }
 
     /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names
-    /// no file, but a database in memory: [`in_memory`](Self::in_memory) says so. A path that begins
-    /// with `sqlite:` is the URL that it looks like. One that begins with `file:`, or holds `://`, is
-    /// refused. Where a file is really called so, write `./` before it.
+    /// no file, but a database in memory: [`in_memory`](Self::in_memory) says so. A path that
+    /// begins with `sqlite:` is the URL that it looks like. One that begins with `file:`, or holds
+    /// `://`, is refused. Where a file is really called so, write `./` before it.
     ///
     /// # Errors
     ///
-    /// As [`SqliteStore::open`], and [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    /// As [`SqliteStore::open`], and [`StoreErrorKind::Configuration`] for an option that cannot be
+    /// used.
     pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteStore, StoreError> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() {
@@ -103,12 +106,14 @@ impl SqliteBuilder {
         self.connect(durable(options)).await
     }
 
-    /// Opens the database that a `sqlite:` URL names, such as `sqlite:payments.db` or `sqlite:payments.db?mode=rw`; it
-    /// is made where it is missing, unless the URL says `mode=rw` or `mode=ro`.
+    /// Opens the database that a `sqlite:` URL names, such as `sqlite:payments.db` or
+    /// `sqlite:payments.db?mode=rw`; it is made where it is missing, unless the URL says `mode=rw`
+    /// or `mode=ro`.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`StoreErrorKind::Configuration`] for anything but a `sqlite:` URL.
+    /// As [`open`](Self::open), and [`StoreErrorKind::Configuration`] for anything but a `sqlite:`
+    /// URL.
     pub async fn connect_url(self, url: &str) -> Result<SqliteStore, StoreError> {
         let Some(place) = url.strip_prefix("sqlite:") else {
             return Err(misuse("the URL does not begin with `sqlite:`"));
@@ -137,7 +142,8 @@ impl SqliteBuilder {
     ///
     /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
     pub async fn in_memory(self) -> Result<SqliteStore, StoreError> {
-        // A name of its own lets a second connection, that of the heartbeats, reach the same memory.
+        // A name of its own lets a second connection, that of the heartbeats, reach the same
+        // memory.
         let name = format!("file:/idempotent-{:032x}?vfs=memdb", rand::random::<u128>());
         let options = SqliteConnectOptions::new()
             .filename(name)
@@ -146,8 +152,9 @@ impl SqliteBuilder {
         self.connect(options).await
     }
 
-    /// Takes connections from the application's own pool, which is never closed. Durability is what the application
-    /// chose: the default of SQLite is full. [`SqliteStore::migrate`] makes the tables.
+    /// Takes connections from the application's own pool, which is never closed. Durability is what
+    /// the application chose: the default of SQLite is full. [`SqliteStore::migrate`] makes the
+    /// tables.
     ///
     /// # Errors
     ///
@@ -188,7 +195,8 @@ fn is_url_of_another_kind(path: &str) -> bool {
     !is_path && (path.contains("://") || path.starts_with("file:"))
 }
 
-/// An outcome that was recorded survives a loss of power: a commit is on the disk before it is answered.
+/// An outcome that was recorded survives a loss of power: a commit is on the disk before it is
+/// answered.
 fn durable(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .journal_mode(SqliteJournalMode::Wal)

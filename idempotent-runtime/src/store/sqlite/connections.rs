@@ -21,7 +21,8 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// How long a caller stands in line for the connection, or for a lock that another process holds while a file is opened.
+/// How long a caller stands in line for the connection, or for a lock that another process holds
+/// while a file is opened.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a caller waits for the application's pool without a word.
@@ -38,11 +39,12 @@ pub enum Connections {
 
 /// One connection of our own.
 ///
-/// One, because SQLite has one writer: a second connection of the same process would find the file locked and sleep in
-/// SQLite's own back-off, where a caller in line for the first one is woken at once: sixteen callers took twice as long
-/// through four connections. And not a pool of one, because a
-/// pool pings each connection that comes back, in a task that it spawns on the caller's runtime: while user code blocks that
-/// runtime, nobody, not even a heartbeat on another thread, would get the connection.
+/// One, because SQLite has one writer: a second connection of the same process would find the file
+/// locked and sleep in SQLite's own back-off, where a caller in line for the first one is woken at
+/// once: sixteen callers took twice as long through four connections. And not a pool of one,
+/// because a pool pings each connection that comes back, in a task that it spawns on the caller's
+/// runtime: while user code blocks that runtime, nobody, not even a heartbeat on another thread,
+/// would get the connection.
 #[derive(Debug)]
 pub struct Held {
     options: SqliteConnectOptions,
@@ -76,8 +78,8 @@ impl Connections {
         }
     }
 
-    /// Whether what is written lies in a file with a log. Nothing else has one, whatever it is called: neither a database in memory nor one
-    /// that is deleted when it is closed.
+    /// Whether what is written lies in a file with a log. Nothing else has one, whatever it is
+    /// called: neither a database in memory nor one that is deleted when it is closed.
     pub(super) async fn is_in_wal(&self, doing: &'static str) -> Result<bool, StoreError> {
         let mut connection = self.acquire(doing).await?;
         let mode = sqlx::query_scalar("PRAGMA main.journal_mode");
@@ -96,8 +98,9 @@ impl Connections {
         }
     }
 
-    /// A connection of its own to the same database; `None` where the database is inside the one connection. It locks the file for
-    /// itself in no case: that would keep the application from it.
+    /// A connection of its own to the same database; `None` where the database is inside the one
+    /// connection. It locks the file for itself in no case: that would keep the application from
+    /// it.
     pub(super) async fn another(&self, doing: &'static str) -> Result<Option<Self>, StoreError> {
         let options = match self {
             Connections::Held(held) => held.options.clone(),
@@ -115,9 +118,11 @@ impl Connections {
             .map(|held| Some(Connections::Held(held)))
     }
 
-    /// Resolves once it is known that a connection of the application's keeps every other one from the file, and never otherwise.
+    /// Resolves once it is known that a connection of the application's keeps every other one from
+    /// the file, and never otherwise.
     ///
-    /// Who asks does not give up: a pool closes the connection that it was about to give then, and what is in memory is gone with it.
+    /// Who asks does not give up: a pool closes the connection that it was about to give then, and
+    /// what is in memory is gone with it.
     pub(super) async fn keep_others_out(&self) {
         if let Connections::Pool(pool) = self {
             let pool = pool.clone();
@@ -153,8 +158,8 @@ async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {
     Ok(row.try_get::<&str, _>(0)? == "exclusive")
 }
 
-/// Tells whether a transaction is open on a connection. Inside one, this statement is refused when it is prepared, and elsewhere it
-/// changes nothing.
+/// Tells whether a transaction is open on a connection. Inside one, this statement is refused when
+/// it is prepared, and elsewhere it changes nothing.
 pub(crate) async fn has_transaction(
     connection: &mut SqliteConnection,
     doing: &'static str,
@@ -168,8 +173,8 @@ pub(crate) async fn has_transaction(
     }
 }
 
-/// Refuses a connection in which the application left a transaction open: what is written there is answered, and lost where that is
-/// rolled back.
+/// Refuses a connection in which the application left a transaction open: what is written there is
+/// answered, and lost where that is rolled back.
 async fn check_alone(
     connection: &mut SqliteConnection,
     doing: &'static str,
@@ -217,8 +222,8 @@ impl Held {
     }
 }
 
-/// Connects. Where several processes turn a new file into a WAL file at once, SQLite does not wait for the lock, so this
-/// tries again.
+/// Connects. Where several processes turn a new file into a WAL file at once, SQLite does not wait
+/// for the lock, so this tries again.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Error> {
     connect_within(PATIENCE, options).await
 }
@@ -247,14 +252,16 @@ fn is_busy(error: &Error) -> bool {
 }
 
 impl Lent {
-    /// Closes it, whatever runs on it: one of our own, in whose place the next caller opens another one.
+    /// Closes it, whatever runs on it: one of our own, in whose place the next caller opens another
+    /// one.
     pub(super) fn close(&mut self) {
         if let Lent::Held(connection) = self {
             **connection = None;
         }
     }
 
-    /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
+    /// Passes an answer on. Where the thread behind the connection has died, the next caller opens
+    /// another one.
     pub fn release<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &answer
             && error.kind() == StoreErrorKind::Unavailable
@@ -291,7 +298,8 @@ mod tests {
 
     use super::*;
 
-    /// SQLite itself has waited for the lock each time: a try for each sleep that fits into the patience takes half a minute.
+    /// SQLite itself has waited for the lock each time: a try for each sleep that fits into the
+    /// patience takes half a minute.
     #[tokio::test]
     async fn a_file_that_stays_locked_is_given_up_when_patience_ends() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -50,8 +50,8 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         Some(FULL | TOOBIG | NOMEM) => StoreErrorKind::Full,
         Some(CORRUPT | NOTADB) => StoreErrorKind::Corrupt,
         Some(CANTOPEN) => StoreErrorKind::Configuration,
-        // Our statements are fixed texts: SQLite has a word against one only where a table or a column is missing or
-        // is another than ours.
+        // Our statements are fixed texts: SQLite has a word against one only where a table or a
+        // column is missing or is another than ours.
         Some(ERROR | SCHEMA | CONSTRAINT) => StoreErrorKind::Schema,
         _ => StoreErrorKind::Other,
     }

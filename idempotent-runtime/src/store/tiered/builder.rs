@@ -32,8 +32,8 @@ impl TieredBuilder {
         }
     }
 
-    /// Sets how long a copy is given after the primary store was asked for it, and how long the primary store's time is reckoned on without
-    /// asking: a minute unless set.
+    /// Sets how long a copy is given after the primary store was asked for it, and how long the
+    /// primary store's time is reckoned on without asking: a minute unless set.
     pub fn age(mut self, age: Duration) -> Self {
         self.age = age;
         self
@@ -57,8 +57,8 @@ impl TieredBuilder {
         self
     }
 
-    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood still: for tests with a manual
-    /// clock.
+    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood
+    /// still: for tests with a manual clock.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clocks.set_wall(clock);
         self

@@ -90,7 +90,8 @@ pub(super) struct Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// Begins to put a copy; `None` where somebody wrote since this guard began, or puts one already.
+    /// Begins to put a copy; `None` where somebody wrote since this guard began, or puts one
+    /// already.
     pub(super) fn fill(&self) -> Option<FillGuard<'_>> {
         let mut shard = self.in_flight.shard(&self.id);
         let doings = shard.get_mut(&self.id)?;

@@ -22,7 +22,8 @@ use crate::{
 
 /// Copies of finished outcomes in this process's memory: the fast tier that needs no server.
 ///
-/// It holds so many at most, and drops the one that was put first when another comes in. How old a copy may be is said by the
+/// It holds so many at most, and drops the one that was put first when another comes in. How old a
+/// copy may be is said by the
 /// [`TieredStore`] that it stands in front of. Outcomes of more than 64 KiB are not copied, unless
 /// [`largest`](Self::largest) says otherwise.
 ///
@@ -67,8 +68,8 @@ impl OutcomeCache {
         self
     }
 
-    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood still: for tests with a manual
-    /// clock.
+    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood
+    /// still: for tests with a manual clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clocks.set_wall(clock);

@@ -28,9 +28,10 @@ impl StoreTime {
 
     /// The latest that it can be by the store's clock; `None` where that was not told within `age`.
     ///
-    /// The store read its clock after it was asked, so counting from the question never gives an earlier time than its own,
-    /// as long as its clock and the ones here go at the same pace. How far they drift apart is bounded by `age`. A later time than
-    /// its own, as after the wall clock here was set forward, only costs a question.
+    /// The store read its clock after it was asked, so counting from the question never gives an
+    /// earlier time than its own, as long as its clock and the ones here go at the same pace. How
+    /// far they drift apart is bounded by `age`. A later time than its own, as after the wall clock
+    /// here was set forward, only costs a question.
     pub(super) fn reckoned(&self, at: Moment, age: Duration) -> Option<Time> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let since = |last: ServerTime| at.since(last.sent_at);

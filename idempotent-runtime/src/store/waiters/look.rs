@@ -45,10 +45,12 @@ impl PollInterval {
 }
 
 impl Waiters {
-    /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or `at_most` has passed. Of all
-    /// who wait for one record in this process only one looks again and again, at the `interval` that it asks for before each
-    /// look; when it sees the record move it wakes the others, and when it goes away the next one takes its place. Where nobody has looked
-    /// for long, because that one is not polled or waits for an answer, one of the others does.
+    /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or
+    /// `at_most` has passed. Of all who wait for one record in this process only one looks again
+    /// and again, at the `interval` that it asks for before each look; when it sees the record move
+    /// it wakes the others, and when it goes away the next one takes its place. Where nobody has
+    /// looked for long, because that one is not polled or waits for an answer, one of the others
+    /// does.
     pub(crate) async fn wait<S: Store + ?Sized>(
         &self,
         store: &S,

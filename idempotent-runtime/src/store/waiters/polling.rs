@@ -128,7 +128,8 @@ mod tests {
             .await
             .expect("the store answers");
 
-        // Three pauses of 5, 10 and 20 ms, each shortened by at most half; tokio rounds up to whole milliseconds.
+        // Three pauses of 5, 10 and 20 ms, each shortened by at most half; tokio rounds up to whole
+        // milliseconds.
         let took = began.elapsed();
         assert!(
             took >= Duration::from_micros(17_500) && took <= Duration::from_millis(38),

@@ -1,5 +1,5 @@
-//! The time that a store tells, and the tokens that come from it. Whose clock that is cannot be seen where clients and
-//! server have the same one.
+//! The time that a store tells, and the tokens that come from it. Whose clock that is cannot be
+//! seen where clients and server have the same one.
 
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use crate::{
     store::Store,
 };
 
-/// D01, D02, D19: a lease is over by the time that every client of the store is told, and not before. Where they are all on one
-/// machine with the server, a store that takes the process's time passes, too.
+/// D01, D02, D19: a lease is over by the time that every client of the store is told, and not
+/// before. Where they are all on one machine with the server, a store that takes the process's time
+/// passes, too.
 pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
@@ -133,10 +134,12 @@ pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subje
     assert_eq!(record.expires, Time::from_micros(i64::MAX));
 }
 
-/// A moment centuries away is that moment, to the microsecond: no store counts in numbers that round, or loses a carry.
+/// A moment centuries away is that moment, to the microsecond: no store counts in numbers that
+/// round, or loses a carry.
 pub(super) async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
     let store = subject.store().await;
-    // On both sides of 2^53 microseconds, the last whole number that doubles have, and nearly as far as moments go.
+    // On both sides of 2^53 microseconds, the last whole number that doubles have, and nearly as
+    // far as moments go.
     let durations = [
         1_999_999_999,
         7_199_999_999_999_999,
@@ -166,8 +169,8 @@ pub(super) async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
     }
 }
 
-/// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later where records were
-/// aged in its place.
+/// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later
+/// where records were aged in its place.
 async fn after(store: &dyn Store, token: FencingToken) {
     let passed = async {
         while u64::try_from(look(store, id(0)).await.now.as_micros()).unwrap_or(0) <= token.as_u64()

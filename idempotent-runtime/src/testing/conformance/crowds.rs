@@ -91,7 +91,8 @@ pub(super) async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
     }
 }
 
-/// Lets a crowd swap over one version, and expects that one of them wins and the others are shown it.
+/// Lets a crowd swap over one version, and expects that one of them wins and the others are shown
+/// it.
 async fn race(
     subject: &dyn Subject,
     id: RecordId,

@@ -1,4 +1,5 @@
-//! Random histories, checked against the model: [`Draft::apply`](crate::record::Draft::apply) on one record.
+//! Random histories, checked against the model: [`Draft::apply`](crate::record::Draft::apply) on
+//! one record.
 
 use std::{
     collections::HashMap,
@@ -170,7 +171,8 @@ async fn act(
     events
 }
 
-/// The applied swaps form one chain; each answer belongs to a place on it, and places keep the order of real time.
+/// The applied swaps form one chain; each answer belongs to a place on it, and places keep the
+/// order of real time.
 fn check(seed: u64, history: &[Event]) {
     let mut followers = HashMap::new();
     for event in history {

@@ -41,8 +41,8 @@ async fn overtaken(
     (a, first, held, b, second, taken)
 }
 
-/// D04: the completion of a holder that was overtaken is refused, before and after the new holder completes, and the
-/// refusal shows the outcome that counts.
+/// D04: the completion of a holder that was overtaken is refused, before and after the new holder
+/// completes, and the refusal shows the outcome that counts.
 pub(super) async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
     let (a, first, held, b, second, taken) = overtaken(subject).await;
     // Without a look before, from which the client would know that it was overtaken.
@@ -90,7 +90,8 @@ pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
     assert_eq!(standing(&*a, id(1)).await, first);
 }
 
-/// I5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries its attempt id.
+/// I5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries
+/// its attempt id.
 pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -109,7 +110,8 @@ pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subj
     }
 }
 
-/// I5: a completion whose answer was lost is refused when it is tried again, and the outcome stands once.
+/// I5: a completion whose answer was lost is refused when it is tried again, and the outcome stands
+/// once.
 pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -128,7 +130,8 @@ pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn
     assert_eq!(record, done);
 }
 
-/// What heartbeats are given reaches the same records: a call that claims through the one is prolonged and ended through the other.
+/// What heartbeats are given reaches the same records: a call that claims through the one is
+/// prolonged and ended through the other.
 pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
     let store = subject.store().await;
     let own = store.for_heartbeats().await;
@@ -150,7 +153,8 @@ pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
     same(&*standing(&*beats, id(2)).await, &done);
 }
 
-/// A client writes over a version without having seen the record, as one that goes on for another does: it is told what it kept.
+/// A client writes over a version without having seen the record, as one that goes on for another
+/// does: it is told what it kept.
 pub(super) async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();

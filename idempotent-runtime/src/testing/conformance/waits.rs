@@ -108,8 +108,8 @@ pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
     ends(stays).await;
 }
 
-/// Begins to wait until this version no longer stands, and goes on in a task of its own. The first step is done here, so that
-/// no change that follows comes before it.
+/// Begins to wait until this version no longer stands, and goes on in a task of its own. The first
+/// step is done here, so that no change that follows comes before it.
 async fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
     let store = Arc::clone(store);
     let mut moved = Box::pin(async move {

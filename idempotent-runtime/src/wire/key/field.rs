@@ -1,4 +1,5 @@
-//! The grammar of the field's value: a structured-field string with parameters, which are checked and ignored.
+//! The grammar of the field's value: a structured-field string with parameters, which are checked
+//! and ignored.
 
 use super::{InvalidHeader, Reason, Syntax};
 
@@ -18,7 +19,8 @@ pub(super) fn is_printable(byte: u8) -> bool {
 
 /// Parses the value of one field line.
 pub(super) fn parse(value: &[u8], syntax: Syntax) -> Result<Parsed<'_>, InvalidHeader> {
-    // White space around a value is no part of it (RFC 9110, section 5.5), but not everything that makes header maps knows.
+    // White space around a value is no part of it (RFC 9110, section 5.5), but not everything that
+    // makes header maps knows.
     let value = trim(value);
     match (value.first(), syntax) {
         (None, _) => Err(InvalidHeader::empty()),
@@ -120,7 +122,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Parses parameters up to the end of the value (RFC 9651, section 4.2.3.2); `None` when they are malformed.
+    /// Parses parameters up to the end of the value (RFC 9651, section 4.2.3.2); `None` when they
+    /// are malformed.
     fn parameters(&mut self) -> Option<()> {
         while self.take(b';') {
             while self.take(b' ') {}
@@ -165,7 +168,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An integer of up to 15 digits, or a decimal of up to 12 before and 1 to 3 after the point (RFC 9651, section 4.2.4).
+    /// An integer of up to 15 digits, or a decimal of up to 12 before and 1 to 3 after the point
+    /// (RFC 9651, section 4.2.4).
     fn number(&mut self) -> Option<Number> {
         self.take(b'-');
         let whole = self.take_while(|byte| byte.is_ascii_digit()).len();

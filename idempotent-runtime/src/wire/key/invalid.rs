@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// What a client sent cannot be its key. The request must not run, not even where a key is optional: its client
-/// believes that it is protected.
+/// What a client sent cannot be its key. The request must not run, not even where a key is
+/// optional: its client believes that it is protected.
 ///
 /// Its text says what is wrong and what to send instead, and never quotes the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,20 +55,23 @@ impl InvalidHeader {
 pub enum Reason {
     /// The field is there, and its value, or the string in it, is empty or blank.
     Empty,
-    /// The key has more than 255 characters, or more than the [`KeyPolicy`](super::KeyPolicy) allows.
+    /// The key has more than 255 characters, or more than the [`KeyPolicy`](super::KeyPolicy)
+    /// allows.
     TooLong,
     /// The key has fewer characters than the [`KeyPolicy`](super::KeyPolicy) asks for.
     TooShort,
     /// The value is not a quoted string (draft-07, section 2.1), or, under
     /// [`Syntax::Compatible`](super::Syntax::Compatible), looks like a structured field of another type.
     NotAString,
-    /// A backslash stands before something else than a quotation mark or a backslash (RFC 9651, section 3.3.3).
+    /// A backslash stands before something else than a quotation mark or a backslash (RFC 9651,
+    /// section 3.3.3).
     BadEscape,
     /// The closing quotation mark is missing.
     Unterminated,
     /// Something other than well-formed parameters follows the string.
     TrailingData,
-    /// The value holds something else than printable ASCII characters: control characters count, too.
+    /// The value holds something else than printable ASCII characters: control characters count,
+    /// too.
     NonAscii,
     /// The field is there more than once, or an intermediary joined several of its lines by commas.
     MultipleFieldLines,

@@ -25,29 +25,34 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 /// The longest key, in characters, without quotation marks and escapes.
 const LONGEST: usize = 255;
 
-/// The key that a client gave its request: 1 to 255 printable ASCII characters, not all of them blanks.
+/// The key that a client gave its request: 1 to 255 printable ASCII characters, not all of them
+/// blanks.
 ///
-/// It is the value of the string, without quotation marks and escapes, so that `"k"` and `k` are one key. It is compared
-/// character by character: `K` is another key than `k`.
+/// It is the value of the string, without quotation marks and escapes, so that `"k"` and `k` are
+/// one key. It is compared character by character: `K` is another key than `k`.
 ///
-/// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it. It is shown by no
-/// `Debug` and has no `Display`, because whoever knows a key and its scope can ask for the stored response.
+/// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it.
+/// It is shown by no `Debug` and has no `Display`, because whoever knows a key and its scope can
+/// ask for the stored response.
 ///
 /// # Whose key it is
 ///
-/// A handler behind a layer that tells callers apart is given a key that belongs to its caller: as a
+/// A handler behind a layer that tells callers apart is given a key that belongs to its caller: as
+/// a
 /// [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived from them
-/// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took the same text, and two keys
-/// are equal where text and caller are. [`as_str`](Self::as_str) is what the client sent, nevertheless.
+/// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took
+/// the same text, and two keys are equal where text and caller are. [`as_str`](Self::as_str) is
+/// what the client sent, nevertheless.
 ///
-/// The key of such a call is the pair of its caller and the client's text, and a caller is its kind and its name: by that, operators
-/// find and settle it, as in `idem.lookup("orders.pay", None::<&str>, &(("user", user.id), "the client's text"))`. It stands in the record so that people can read it, unless
-/// the handle redacts keys. Whoever makes callers share one space, or no longer, or has a layer guard a route or no longer, changes
-/// the identity of the calls inside.
+/// The key of such a call is the pair of its caller and the client's text, and a caller is its kind
+/// and its name: by that, operators find and settle it, as in `idem.lookup("orders.pay",
+/// None::<&str>, &(("user", user.id), "the client's text"))`. It stands in the record so that
+/// people can read it, unless the handle redacts keys. Whoever makes callers share one space, or no
+/// longer, or has a layer guard a route or no longer, changes the identity of the calls inside.
 ///
-/// Any other key is its text alone: one that was made here, one of a layer whose callers share one space, and one that the
-/// extractor reads itself, because no layer stands around the handler or the layer only hands its request on. Name the caller beside
-/// it there, by `scope = …`.
+/// Any other key is its text alone: one that was made here, one of a layer whose callers share one
+/// space, and one that the extractor reads itself, because no layer stands around the handler or
+/// the layer only hands its request on. Name the caller beside it there, by `scope = …`.
 ///
 /// # Examples
 ///
@@ -68,11 +73,13 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Takes a key as it is, without quotation marks and escapes: one that was made here, or came by another way than HTTP.
+    /// Takes a key as it is, without quotation marks and escapes: one that was made here, or came
+    /// by another way than HTTP.
     ///
     /// # Errors
     ///
-    /// When it is empty or blank, longer than 255 characters, or holds a character that is not printable ASCII.
+    /// When it is empty or blank, longer than 255 characters, or holds a character that is not
+    /// printable ASCII.
     pub fn new(text: &str) -> Result<Self, InvalidHeader> {
         if let Some(odd) = text.bytes().position(|byte| !field::is_printable(byte)) {
             return Err(InvalidHeader::not_printable(odd));
@@ -104,8 +111,8 @@ impl IdempotencyKey {
     ///
     /// # Errors
     ///
-    /// When the value is malformed under that syntax, or its string is no key; the error says which, and never quotes
-    /// the value.
+    /// When the value is malformed under that syntax, or its string is no key; the error says
+    /// which, and never quotes the value.
     pub fn parse(value: &[u8], syntax: Syntax) -> Result<Self, InvalidHeader> {
         match field::parse(value, syntax)? {
             field::Parsed::Borrowed(text) => Self::new(text),
@@ -119,9 +126,11 @@ impl IdempotencyKey {
         &self.text
     }
 
-    /// The key as the value of a header field: a structured-field string (RFC 9651, section 4.1.6), quoted and escaped.
+    /// The key as the value of a header field: a structured-field string (RFC 9651, section 4.1.6),
+    /// quoted and escaped.
     ///
-    /// It is marked as sensitive, so that `Debug` does not show it and HTTP/2 keeps it out of its tables.
+    /// It is marked as sensitive, so that `Debug` does not show it and HTTP/2 keeps it out of its
+    /// tables.
     #[must_use]
     pub fn to_header_value(&self) -> HeaderValue {
         let mut quoted = Vec::with_capacity(self.text.len() + 2);

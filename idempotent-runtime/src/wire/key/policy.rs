@@ -7,10 +7,12 @@ use std::{borrow::Cow, fmt, ops::RangeInclusive, sync::Arc};
 use self::rule::Rule;
 use super::{IdempotencyKey, InvalidHeader, LONGEST, Reason};
 
-/// What keys a service takes (draft-07, section 2.2: the owner of the resource defines what makes a key unique).
+/// What keys a service takes (draft-07, section 2.2: the owner of the resource defines what makes a
+/// key unique).
 ///
-/// By default 1 to 255 characters of any kind. A key that breaks the policy is answered with 400, and the answer says
-/// what the policy is: a service that publishes it spares its clients from finding out (draft-07, section 2.5.2).
+/// By default 1 to 255 characters of any kind. A key that breaks the policy is answered with 400,
+/// and the answer says what the policy is: a service that publishes it spares its clients from
+/// finding out (draft-07, section 2.5.2).
 ///
 /// # Examples
 ///
@@ -36,7 +38,8 @@ impl KeyPolicy {
         }
     }
 
-    /// Takes only keys of that many characters. More than 255 is not possible, whatever the range says.
+    /// Takes only keys of that many characters. More than 255 is not possible, whatever the range
+    /// says.
     ///
     /// # Panics
     ///
@@ -55,8 +58,8 @@ impl KeyPolicy {
         self
     }
 
-    /// Takes only UUIDs of 36 characters, of any version, in either case, but neither nil nor max, which are what an
-    /// unset field holds.
+    /// Takes only UUIDs of 36 characters, of any version, in either case, but neither nil nor max,
+    /// which are what an unset field holds.
     ///
     /// Equal UUIDs in different case are different keys: a retry must repeat the key as it was.
     #[must_use]
@@ -64,7 +67,8 @@ impl KeyPolicy {
         self.with(Rule::Uuid)
     }
 
-    /// Takes only ULIDs of 26 characters, in either case, but not the nil one, which is what an unset field holds.
+    /// Takes only ULIDs of 26 characters, in either case, but not the nil one, which is what an
+    /// unset field holds.
     ///
     /// Equal ULIDs in different case are different keys: a retry must repeat the key as it was.
     #[must_use]
@@ -72,17 +76,20 @@ impl KeyPolicy {
         self.with(Rule::Ulid)
     }
 
-    /// Refuses keys that look as if the next one could be guessed: numbers of up to 19 digits, a word and a number such as
-    /// `order-42`, a row of characters such as `abcdef`, and those with fewer than four different characters.
+    /// Refuses keys that look as if the next one could be guessed: numbers of up to 19 digits, a
+    /// word and a number such as `order-42`, a row of characters such as `abcdef`, and those with
+    /// fewer than four different characters.
     ///
-    /// Two clients that count from 1 meet at the same keys, and so does one that lost its counter. It is a guess,
-    /// because it looks at one key at a time; random keys of 20 characters or more pass it.
+    /// Two clients that count from 1 meet at the same keys, and so does one that lost its counter.
+    /// It is a guess, because it looks at one key at a time; random keys of 20 characters or more
+    /// pass it.
     #[must_use]
     pub fn refuse_sequential(self) -> Self {
         self.with(Rule::NotSequential)
     }
 
-    /// Takes only keys for which `holds` is true. `what` says which these are, for the sentence *expected a key of …*.
+    /// Takes only keys for which `holds` is true. `what` says which these are, for the sentence
+    /// *expected a key of …*.
     ///
     /// # Examples
     ///

@@ -8,16 +8,18 @@ use super::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidHeader, KeyPolicy, Reason};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Syntax {
-    /// A value that begins with a quotation mark must be a structured-field string; any other is the key as it stands,
-    /// so that `"k"` and `k` are one key.
+    /// A value that begins with a quotation mark must be a structured-field string; any other is
+    /// the key as it stands, so that `"k"` and `k` are one key.
     ///
-    /// Most clients send a bare UUID, which is no string and, depending on its first digit, no structured field at all.
-    /// Taking it as a token where it happens to be one would accept three of eight. A number, a date or a boolean is
-    /// taken as it stands as well, while what looks like another string, a list or a byte sequence is refused: a value
-    /// that holds a quotation mark or a comma, or begins with `'`, `(` or `:`.
+    /// Most clients send a bare UUID, which is no string and, depending on its first digit, no
+    /// structured field at all. Taking it as a token where it happens to be one would accept three
+    /// of eight. A number, a date or a boolean is taken as it stands as well, while what looks like
+    /// another string, a list or a byte sequence is refused: a value that holds a quotation mark or
+    /// a comma, or begins with `'`, `(` or `:`.
     #[default]
     Compatible,
-    /// The value must be a structured-field string (draft-07, section 2.1; RFC 9651, section 3.3.3).
+    /// The value must be a structured-field string (draft-07, section 2.1; RFC 9651, section
+    /// 3.3.3).
     Strict,
 }
 
@@ -72,8 +74,8 @@ impl KeyReader {
         self
     }
 
-    /// Also reads the key from the field `name`, such as `X-Idempotency-Key`. A request may carry both where they hold
-    /// one key.
+    /// Also reads the key from the field `name`, such as `X-Idempotency-Key`. A request may carry
+    /// both where they hold one key.
     #[must_use]
     pub fn also(mut self, name: HeaderName) -> Self {
         if !self.names.contains(&name) {
@@ -82,12 +84,14 @@ impl KeyReader {
         self
     }
 
-    /// Finds the key; `None` where no field carries one. A field that is there and empty carries a malformed key.
+    /// Finds the key; `None` where no field carries one. A field that is there and empty carries a
+    /// malformed key.
     ///
     /// # Errors
     ///
-    /// When what is there is no key, is there twice, even if equal, or breaks the policy. A request with such a field
-    /// must be refused, also where a key is optional (draft-07, section 5): its client believes that it is protected.
+    /// When what is there is no key, is there twice, even if equal, or breaks the policy. A request
+    /// with such a field must be refused, also where a key is optional (draft-07, section 5): its
+    /// client believes that it is protected.
     pub fn read(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, InvalidHeader> {
         let mut found: Option<IdempotencyKey> = None;
         for name in &self.names {
@@ -139,8 +143,9 @@ impl KeyReader {
         &self.policy
     }
 
-    /// What a client must send, for problem documents and documentation, such as *a quoted string (RFC 9651 section
-    /// 3.3.3) of 1 to 255 characters, for example "8e03978e-40d5-43e8-bc93-6894a57f9324"*.
+    /// What a client must send, for problem documents and documentation, such as *a quoted string
+    /// (RFC 9651 section 3.3.3) of 1 to 255 characters, for example
+    /// "8e03978e-40d5-43e8-bc93-6894a57f9324"*.
     #[must_use]
     pub fn expects(&self) -> String {
         let quotes = match self.syntax {

@@ -1,7 +1,8 @@
-//! Field values and what becomes of them, by the ids of the conformance checklist. Plain data, so that tests of other
-//! packages can include this file.
+//! Field values and what becomes of them, by the ids of the conformance checklist. Plain data, so
+//! that tests of other packages can include this file.
 
-/// The lines of one field, and the key that is read from them, or the name of the reason why none is.
+/// The lines of one field, and the key that is read from them, or the name of the reason why none
+/// is.
 pub(crate) struct Vector {
     pub(crate) id: &'static str,
     pub(crate) lines: &'static [&'static [u8]],

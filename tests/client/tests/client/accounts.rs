@@ -78,7 +78,8 @@ async fn cl47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_befo
     }
 }
 
-/// A token that was renewed is still the same account's, so what one caller is refused was done nevertheless.
+/// A token that was renewed is still the same account's, so what one caller is refused was done
+/// nevertheless.
 #[tokio::test]
 async fn cl47_what_another_token_was_told_stays() {
     let server = Server::doing([answer(200).body("done"), answer(401)]).await;
@@ -242,7 +243,8 @@ async fn cl11_a_stream_is_never_answered_by_the_journal() {
     assert_eq!(keys[0], keys[1], "the server compares the bytes");
 }
 
-/// Headers that make a request what it is make another one of it: what one organisation was answered is not for the other.
+/// Headers that make a request what it is make another one of it: what one organisation was
+/// answered is not for the other.
 #[tokio::test]
 async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     let of_their_own = http::HeaderName::from_static("x-org");
@@ -262,7 +264,8 @@ async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     }
 }
 
-/// Who asks is known by the account, and what changes from one attempt to the next is no part of the request.
+/// Who asks is known by the account, and what changes from one attempt to the next is no part of
+/// the request.
 #[tokio::test]
 async fn cl10_credentials_and_passing_headers_make_no_other_request() {
     let server = Server::doing([answer(200).body("done")]).await;
@@ -302,7 +305,8 @@ async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
     assert_eq!(text(ask("one".into())).await, from_journal("of one"));
 }
 
-/// Nothing is answered from an entry without a digest, so that whoever makes its bytes again may close it.
+/// Nothing is answered from an entry without a digest, so that whoever makes its bytes again may
+/// close it.
 #[tokio::test]
 async fn cl08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
     for again in [|| streamed("one"), || reqwest::Body::from("one")] {

@@ -38,7 +38,8 @@ async fn cl12_what_is_in_progress_is_asked_again_with_the_same_key() {
     );
 }
 
-/// A handler that takes long: neither the attempts nor the retries of the origin are used up by asking for it.
+/// A handler that takes long: neither the attempts nor the retries of the origin are used up by
+/// asking for it.
 #[tokio::test]
 async fn cl12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
     let in_progress = problem(409, "idempotency-request-in-progress").with("retry-after", "1");
@@ -136,7 +137,8 @@ async fn cl19_the_form_of_a_key_never_changes_by_itself() {
 
 #[tokio::test]
 async fn cl23_server_errors_are_tried_again_and_recorded_ones_are_not() {
-    // A status that is not known counts as 500, and so does one that cannot be (RFC 9110, section 15).
+    // A status that is not known counts as 500, and so does one that cannot be (RFC 9110, section
+    // 15).
     for status in [500, 502, 503, 504, 507, 520, 524, 599, 600] {
         let recorded = answer(status).with("idempotent-replayed", "true");
         let server = Server::doing([answer(status), recorded]).await;
@@ -275,7 +277,8 @@ async fn cl27_a_refused_call_is_sent_again_by_its_intent() {
     assert_eq!(keys[0], keys[1]);
 }
 
-/// Nothing ran, so there is nothing that the intent came to, and nothing that its next request would contradict.
+/// Nothing ran, so there is nothing that the intent came to, and nothing that its next request
+/// would contradict.
 #[tokio::test]
 async fn cl11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same_intent() {
     for refusal in [405, 411, 413, 414, 415, 417, 421, 426, 428, 431] {

@@ -62,7 +62,8 @@ async fn cl36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
     }
 }
 
-/// It is as old as when the process before this one made it, whatever this one has seen of its time.
+/// It is as old as when the process before this one made it, whatever this one has seen of its
+/// time.
 #[tokio::test]
 async fn cl36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
     let (clock, gate) = (ManualClock::new(), Gate::new());

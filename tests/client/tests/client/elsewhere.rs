@@ -1,4 +1,5 @@
-//! What is sent elsewhere than its caller wrote: what follows a redirect, and what another middleware sends to another address.
+//! What is sent elsewhere than its caller wrote: what follows a redirect, and what another
+//! middleware sends to another address.
 
 use idempotent_client::{IdempotencyKeys, Profile};
 use reqwest::Request;
@@ -12,7 +13,8 @@ const CONDITIONS: [(&str, &str); 4] = [
     ("if-unmodified-since", "Sun, 06 Nov 1994 12:00:00 GMT"),
 ];
 
-/// They were about what the call was to change, and it is done: what tells of it would be refused by them.
+/// They were about what the call was to change, and it is done: what tells of it would be refused
+/// by them.
 #[tokio::test]
 async fn cl34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
     let others = [

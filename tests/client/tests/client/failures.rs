@@ -60,7 +60,8 @@ impl Resolve for Resolves {
     }
 }
 
-/// The name is not found, or a connection shows a certificate that is not taken, as encryption reports it.
+/// The name is not found, or a connection shows a certificate that is not taken, as encryption
+/// reports it.
 #[tokio::test]
 async fn cl20_a_name_that_is_not_found_is_tried_again_and_a_bad_certificate_is_not() {
     for (kind, pauses) in [
@@ -155,7 +156,8 @@ async fn cl22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
     assert_eq!(server.seen().len(), 2);
 }
 
-/// Each of these says that asking again is fine, and none of them what protects a call that is repeated.
+/// Each of these says that asking again is fine, and none of them what protects a call that is
+/// repeated.
 #[tokio::test]
 async fn cl22_a_server_s_word_does_not_repeat_what_has_no_protection() {
     let words = [

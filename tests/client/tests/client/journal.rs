@@ -298,7 +298,8 @@ async fn cl36_a_key_that_many_calls_came_after_is_not_sent_again() {
     assert_eq!(seen.iter().filter(|seen| seen.path == "/pay").count(), 1);
 }
 
-/// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
+/// What an attempt of an earlier process may have done is not forgotten because this one did
+/// nothing.
 #[tokio::test]
 async fn cl08_what_an_earlier_process_may_have_done_stays_unknown() {
     let clock = ManualClock::new();

@@ -216,7 +216,8 @@ fn call(number: usize, body: &Bytes) -> Entry {
     }
 }
 
-/// As where a loop takes its calls from a buffered stream, and makes another one before it asks for the next.
+/// As where a loop takes its calls from a buffered stream, and makes another one before it asks for
+/// the next.
 #[tokio::test]
 async fn a_call_that_nobody_polls_keeps_no_other_one_from_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -284,7 +285,8 @@ async fn cl09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
     assert_eq!(standing.headers, key);
 }
 
-/// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody has to say that.
+/// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody
+/// has to say that.
 #[tokio::test]
 async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
     let journal = Arc::new(MemoryJournal::new());

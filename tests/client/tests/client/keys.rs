@@ -74,7 +74,8 @@ async fn cl21_the_key_of_an_unknown_outcome_is_found_in_the_error_of_a_middlewar
     assert!(error.key().is_some());
 }
 
-/// The retry middleware stands inside, where it repeats what it is given, or outside, where it calls ours again.
+/// The retry middleware stands inside, where it repeats what it is given, or outside, where it
+/// calls ours again.
 #[tokio::test]
 async fn cl02_another_middleware_that_retries_repeats_the_key() {
     for inside in ["inside", "outside"] {

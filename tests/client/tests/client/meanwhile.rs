@@ -151,7 +151,8 @@ async fn cl09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() 
     }
 }
 
-/// What the process before this one sent may have been done, whether there is time for another attempt or not.
+/// What the process before this one sent may have been done, whether there is time for another
+/// attempt or not.
 #[tokio::test]
 async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
     let server = Server::doing([Step::Cut]).await;

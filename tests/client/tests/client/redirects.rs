@@ -1,4 +1,5 @@
-//! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
+//! Redirects: the client beneath takes every header along, so a key is kept at its origin by what
+//! it may follow.
 
 use idempotent_client::{
     ClientCall, ClientError, IdempotencyKeys, Intent, Origin, Profile, StopReason,
@@ -114,8 +115,9 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
     }
 }
 
-/// What moved stays moved, and who puts the address right asks for another request under the same key. Nothing but the
-/// application can say that nothing was done, also where the journal is the one that nobody else has.
+/// What moved stays moved, and who puts the address right asks for another request under the same
+/// key. Nothing but the application can say that nothing was done, also where the journal is the
+/// one that nobody else has.
 #[tokio::test]
 async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     let moved = || answer(301).with("location", "/payments/");
@@ -232,7 +234,8 @@ async fn cl34_a_client_that_follows_everything_is_found_out() {
     );
 }
 
-/// The server did it and told where to read of it, so a reading that fails is not the call's failure.
+/// The server did it and told where to read of it, so a reading that fails is not the call's
+/// failure.
 #[tokio::test]
 async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
     let afterwards = [
@@ -265,7 +268,8 @@ async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
     }
 }
 
-/// What is not to be found yet is there later: the call is led on again, and does nothing twice because of its key.
+/// What is not to be found yet is there later: the call is led on again, and does nothing twice
+/// because of its key.
 #[tokio::test]
 async fn cl34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     let see = || answer(303).with("location", "/receipts/1");

@@ -120,8 +120,9 @@ async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_nam
     }
 }
 
-/// The client sends none of it either where a request comes with such an address. Where one makes a request of an address by itself,
-/// it takes out what is in it, so that what stands in the journal would be another request.
+/// The client sends none of it either where a request comes with such an address. Where one makes a
+/// request of an address by itself, it takes out what is in it, so that what stands in the journal
+/// would be another request.
 #[tokio::test]
 async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! Calls that no journal keeps: one that may have been done is known in the process, for whoever sends it again with its key.
+//! Calls that no journal keeps: one that may have been done is known in the process, for whoever
+//! sends it again with its key.
 
 use std::time::Duration;
 

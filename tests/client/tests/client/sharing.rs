@@ -18,8 +18,8 @@ fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
     process_with(Arc::clone(journal), clock)
 }
 
-/// One of them sends, and is told only later that nothing came of it; the other one takes the call up meanwhile, and loses its
-/// answer.
+/// One of them sends, and is told only later that nothing came of it; the other one takes the call
+/// up meanwhile, and loses its answer.
 #[tokio::test]
 async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -49,8 +49,9 @@ async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused()
     }
 }
 
-/// One of them is told that nothing came of its call, and is not to see it sent after that. The other one sent nothing meanwhile,
-/// because it wanted something else, or had no time left, and has nothing to do with it.
+/// One of them is told that nothing came of its call, and is not to see it sent after that. The
+/// other one sent nothing meanwhile, because it wanted something else, or had no time left, and has
+/// nothing to do with it.
 #[tokio::test]
 async fn cl33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -197,7 +198,8 @@ async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     }
 }
 
-/// Its key is random, so that nobody but the process that took it up would ask for it again; and that one was told nothing.
+/// Its key is random, so that nobody but the process that took it up would ask for it again; and
+/// that one was told nothing.
 #[tokio::test]
 async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() {
     let listed = Listed::behind(answer(201), ClientCall::new()).await;
@@ -243,7 +245,8 @@ async fn cl08_what_ended_since_it_was_listed_is_not_sent() {
     assert_eq!(server.keys().len(), 1);
 }
 
-/// Whoever made it may have changed the same thing again since, and a method that may be repeated would take that back.
+/// Whoever made it may have changed the same thing again since, and a method that may be repeated
+/// would take that back.
 #[tokio::test]
 async fn cl08_what_ended_since_it_was_listed_is_not_sent_by_another_token_because_of_its_method() {
     let gate = Gate::new();

@@ -14,7 +14,8 @@ fn client() -> ClientWithMiddleware {
     builder(&Pauses::default()).client(http).expect("a client")
 }
 
-/// A stream that the server refuses is not counted as an attempt, because the client beneath sends it again by itself.
+/// A stream that the server refuses is not counted as an attempt, because the client beneath sends
+/// it again by itself.
 #[tokio::test]
 async fn cl35_a_refused_stream_is_sent_again_with_the_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -85,7 +86,8 @@ async fn cl35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
     assert_eq!(sent, format!("\"{}\"", key.as_str()));
 }
 
-/// A failed connection tells that nothing was sent, which it does not where an attempt may send several times.
+/// A failed connection tells that nothing was sent, which it does not where an attempt may send
+/// several times.
 #[tokio::test]
 async fn cl35_nothing_else_is_sent_again_by_the_client_beneath() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -117,8 +119,8 @@ async fn cl35_nothing_else_is_sent_again_by_the_client_beneath() {
     told.unknown();
 }
 
-/// Reads a whole request, and tells that no stream was begun (RFC 9113, section 6.8). The frames are written by hand, because a
-/// library says of what it has read that it was begun.
+/// Reads a whole request, and tells that no stream was begun (RFC 9113, section 6.8). The frames
+/// are written by hand, because a library says of what it has read that it was begun.
 async fn go_away_from_the_first_request(mut stream: TcpStream) {
     const DATA: u8 = 0;
     const END_STREAM: u8 = 1;

@@ -1,4 +1,5 @@
-//! Answers that do not tell what a call came to: they are told, and not remembered as what it came to.
+//! Answers that do not tell what a call came to: they are told, and not remembered as what it came
+//! to.
 
 use http::Method;
 use idempotent_client::{
@@ -37,7 +38,8 @@ fn undecided() -> [Answer; 4] {
     ]
 }
 
-/// The method may be repeated and was, for as long as it is allowed to: the last answer is all there is to tell.
+/// The method may be repeated and was, for as long as it is allowed to: the last answer is all
+/// there is to tell.
 #[tokio::test]
 async fn cl11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
     for method in [Method::PUT, Method::DELETE] {
@@ -129,7 +131,8 @@ async fn cl02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
     }
 }
 
-/// The draft lets a server answer 409 while the first request is still running, and a lost one may be.
+/// The draft lets a server answer 409 while the first request is still running, and a lost one may
+/// be.
 #[tokio::test]
 async fn cl13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
     let server = Server::doing([Step::Cut, answer(409).into(), answer(201).into()]).await;
@@ -195,7 +198,8 @@ async fn cl13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome(
     }
 }
 
-/// Who says that asking again is no use says nothing of the attempt before, which may still be running.
+/// Who says that asking again is no use says nothing of the attempt before, which may still be
+/// running.
 #[tokio::test]
 async fn cl13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lost_attempt() {
     let word = || answer(409).with("stripe-should-retry", "false");

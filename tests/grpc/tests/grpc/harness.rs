@@ -1,4 +1,5 @@
-//! A shop with a unary and a streaming method, behind the layer on a real socket, and a client of it.
+//! A shop with a unary and a streaming method, behind the layer on a real socket, and a client of
+//! it.
 
 use std::{
     convert::Infallible,

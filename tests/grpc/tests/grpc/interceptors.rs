@@ -24,7 +24,8 @@ use crate::harness::{Orders, PLACE, Shop, order, with};
 #[derive(Clone)]
 struct User(String);
 
-/// Lets in who names itself, while access is granted, and leaves the name among the extensions of the request.
+/// Lets in who names itself, while access is granted, and leaves the name among the extensions of
+/// the request.
 fn authenticate(
     granted: Arc<AtomicBool>,
 ) -> impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone {
@@ -85,7 +86,8 @@ async fn s_54_s_116_an_interceptor_outside_says_who_calls_and_who_gets_a_replay(
     assert_eq!(shop.orders.runs(), 2);
 }
 
-/// That is where `with_interceptor` puts one: it stands before the handler, and a replay comes from before that.
+/// That is where `with_interceptor` puts one: it stands before the handler, and a replay comes from
+/// before that.
 #[tokio::test]
 async fn s_54_s_116_an_interceptor_of_the_service_is_asked_for_the_first_call_alone() {
     let (shop, incoming, granted) = unserved();

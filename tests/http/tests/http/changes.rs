@@ -127,7 +127,8 @@ async fn a_key_scope_a_name_a_kind_or_a_caller_that_changes_runs_again() {
     }
 }
 
-/// Stands for an encryption with a key that changes: seals with the newest key, and opens what older ones and none have sealed.
+/// Stands for an encryption with a key that changes: seals with the newest key, and opens what
+/// older ones and none have sealed.
 #[derive(Debug)]
 struct Keyring {
     newest: Option<u8>,

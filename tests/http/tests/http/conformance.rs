@@ -14,7 +14,8 @@ use crate::{
     sources,
 };
 
-/// Where tests of the front end stand: a crate, and what of its tests, by the beginning of their paths.
+/// Where tests of the front end stand: a crate, and what of its tests, by the beginning of their
+/// paths.
 const TESTS: [(&str, &str); 6] = [
     ("idempotent-runtime/src/lib.rs", "http::"),
     ("idempotent-runtime/src/lib.rs", "wire::"),
@@ -84,8 +85,8 @@ fn every_scenario_has_a_test_and_every_code_has_a_scenario() {
     assert!(both.is_empty(), "{both:?} have a test");
 }
 
-/// Adds the codes at the beginning of every name in the sources below `folder`, such as `d21` and `d23` of `d21_d23_resumed`.
-/// Names are read as text, because macros make some of the tests.
+/// Adds the codes at the beginning of every name in the sources below `folder`, such as `d21` and
+/// `d23` of `d21_d23_resumed`. Names are read as text, because macros make some of the tests.
 fn add_codes(folder: &Path, codes: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).expect("the folder is read") {
         let path = entry.expect("the folder is read").path();

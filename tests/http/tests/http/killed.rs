@@ -1,4 +1,5 @@
-//! A process that is killed in its handler, and those that are left. The test binary starts itself again as each of them.
+//! A process that is killed in its handler, and those that are left. The test binary starts itself
+//! again as each of them.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +22,8 @@ use tokio::net::TcpListener;
 /// The environment variable that says what a process does, and in which folder.
 const ROLE: &str = "IDEMPOTENT_TEST_SERVICE";
 
-/// No test by itself: the entrance of the processes, each of which serves until whoever started it is gone.
+/// No test by itself: the entrance of the processes, each of which serves until whoever started it
+/// is gone.
 #[tokio::test]
 async fn service() {
     let Ok(role) = env::var(ROLE) else { return };

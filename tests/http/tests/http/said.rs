@@ -12,8 +12,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// Everything that was said in this process: handlers run in tasks of their own, so tests are told apart by the names of their
-/// layers.
+/// Everything that was said in this process: handlers run in tasks of their own, so tests are told
+/// apart by the names of their layers.
 static SAID: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Awaits `future`, and gives the warnings that name this operation.
@@ -26,8 +26,8 @@ pub(crate) async fn warnings_of<F: Future>(operation: &str, future: F) -> (F::Ou
     (output, warned.collect())
 }
 
-/// Awaits `future`, and gives every line that was said until then in this process: each event of this library, whatever its level,
-/// and each span with its fields.
+/// Awaits `future`, and gives every line that was said until then in this process: each event of
+/// this library, whatever its level, and each span with its fields.
 pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

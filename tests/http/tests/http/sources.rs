@@ -1,13 +1,13 @@
-//! The tests that stand in the sources of a crate: from its root along its `mod` lines, as the compiler finds them. The
-//! sources are in the form that rustfmt gives them.
+//! The tests that stand in the sources of a crate: from its root along its `mod` lines, as the
+//! compiler finds them. The sources are in the form that rustfmt gives them.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The tests of the crate with this root that `cargo xtask test` compiles and runs, by their modules and names, as the runner
-/// says them.
+/// The tests of the crate with this root that `cargo xtask test` compiles and runs, by their
+/// modules and names, as the runner says them.
 pub(crate) fn tests(root: &Path) -> Vec<String> {
     let mut tests = Vec::new();
     let folder = root.parent().expect("it lies in a folder");
@@ -95,8 +95,8 @@ fn is_test(attributes: &[String]) -> bool {
     attributes.any(|line| line == "#[test]" || line.starts_with("#[tokio::test"))
 }
 
-/// Whether what has this attribute is compiled and run: with every feature but those that choose an encryption, and with the
-/// servers for which some tests are ignored elsewhere.
+/// Whether what has this attribute is compiled and run: with every feature but those that choose an
+/// encryption, and with the servers for which some tests are ignored elsewhere.
 fn is_run(attribute: &str) -> bool {
     let attribute = attribute.trim_start_matches(['#', '!', '[']);
     if let Some(predicate) = within(attribute, "cfg(", ")]") {

@@ -31,8 +31,9 @@ on_every_store![
     an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease,
 ];
 
-/// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to a holder, a write that
-/// is under way while a lease goes by is one that hangs. So many are held at a gate.
+/// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to
+/// a holder, a write that is under way while a lease goes by is one that hangs. So many are held at
+/// a gate.
 async fn pass_time(world: &World, owner: &Owner, held: u64, done: impl Fn(&Owner) -> bool) {
     while !done(owner) {
         let next = owner.timer.until_next().unwrap_or_default();
@@ -156,7 +157,8 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
     Charge::of(&world, &owner).charges().await;
 }
 
-/// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged already.
+/// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged
+/// already.
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
     let slow = owner.delays(Operation::Heartbeat, On::Call(1));
@@ -198,7 +200,8 @@ async fn is_recorded_as_happened(
     assert_eq!(world.runs("k"), 1);
 }
 
-/// The second write may go to another server than the first, as where a primary was read-only until another one took over.
+/// The second write may go to another server than the first, as where a primary was read-only until
+/// another one took over.
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
     owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Denied);
@@ -278,7 +281,8 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     is_kept(world, &owner).await;
 }
 
-/// A try that got no answer says nothing against the outcome, however long there was none: it is not left out of the record.
+/// A try that got no answer says nothing against the outcome, however long there was none: it is
+/// not left out of the record.
 async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease(
     world: World,
 ) {

@@ -1,4 +1,5 @@
-//! What the manual says of changing a function that is in use: two builds of one program on one store, row by row.
+//! What the manual says of changing a function that is in use: two builds of one program on one
+//! store, row by row.
 
 mod identity;
 

@@ -1,4 +1,5 @@
-//! The call that most scenarios make: one effect, in any mode, that stops where a scenario wants it to.
+//! The call that most scenarios make: one effect, in any mode, that stops where a scenario wants it
+//! to.
 
 use std::{fmt::Debug, future::Future, pin::Pin, time::Duration};
 

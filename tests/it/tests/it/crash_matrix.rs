@@ -1,5 +1,6 @@
-//! The crash matrix: for every call of the store that a first call makes, before and after it takes effect, and in every
-//! mode, the process is cut off there, for good or for one answer; then two others call.
+//! The crash matrix: for every call of the store that a first call makes, before and after it takes
+//! effect, and in every mode, the process is cut off there, for good or for one answer; then two
+//! others call.
 
 use std::{
     sync::{
@@ -106,7 +107,8 @@ impl Store for Severed {
     }
 }
 
-/// What every history must have come to: `first` is what the first call was told, if it lived to be told anything.
+/// What every history must have come to: `first` is what the first call was told, if it lived to be
+/// told anything.
 async fn check(world: &World, charge: &Charge, key: &str, mode: Mode, first: Option<Answer>) {
     let began = world.runs(key);
     let second = charge.call().await;

@@ -1,4 +1,5 @@
-//! A claim that its caller gave up while it was on its way, and that reaches the store only after that.
+//! A claim that its caller gave up while it was on its way, and that reaches the store only after
+//! that.
 
 use std::{
     sync::{
@@ -237,7 +238,8 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let late = second.delays(Operation::Claim, On::Call(2));
     let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
 
-    // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its way.
+    // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its
+    // way.
     let tries_again = first.spawn(call(&first));
     lost.arrived(1).await;
     world.advance(LEASE * 2).await;
@@ -347,7 +349,8 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     is_given_up(&world, &late, answer).await;
 }
 
-/// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.
+/// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that
+/// its caller is told.
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
     late.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);

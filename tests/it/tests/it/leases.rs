@@ -147,7 +147,8 @@ async fn d04_stale_success_never_adopts_another_request(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let asks = Charge::of(&world, &first).mode(Mode::Reconcile(Found::Nothing));
     let (stale, gate) = paused(&world, asks.answers("A"), &first).await;
-    // A reconciliation and the body behind it say that nothing happened, and the key goes to another request.
+    // A reconciliation and the body behind it say that nothing happened, and the key goes to
+    // another request.
     let released = second
         .call("charge")
         .key("k")
@@ -208,7 +209,8 @@ async fn d08_rejected_duplicate_deletes_nothing(world: World) {
     charges_behind(&gate, call).await;
 }
 
-/// A system downstream that refuses who is not the newest holder that it has seen, and writes down what it answered.
+/// A system downstream that refuses who is not the newest holder that it has seen, and writes down
+/// what it answered.
 #[derive(Clone, Default)]
 struct Downstream {
     newest: Arc<AtomicU64>,
@@ -299,7 +301,8 @@ async fn d19_clock_skew(world: World) {
     }
 }
 
-/// A call inside its body: the answer to its claim came so late, and was lost, so that it was claimed again.
+/// A call inside its body: the answer to its claim came so late, and was lost, so that it was
+/// claimed again.
 async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
     let (slow, inside) = (Gate::new(), Gate::new());
     for fault in [Fault::DelayAnswer(slow.clone()), Fault::LoseAnswer] {

@@ -303,7 +303,8 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
     }
 }
 
-/// Between the two requests somebody took the record over, so that nobody can tell whether the first one was carried out.
+/// Between the two requests somebody took the record over, so that nobody can tell whether the
+/// first one was carried out.
 async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) {
     lapsed_under(&world, "k", Mode::Rerun).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;

@@ -1,4 +1,5 @@
-//! Which panics are planned: those of bodies and of drivers, where the generator says so. Every other one is the library's, or a judge's.
+//! Which panics are planned: those of bodies and of drivers, where the generator says so. Every
+//! other one is the library's, or a judge's.
 
 use std::panic::resume_unwind;
 

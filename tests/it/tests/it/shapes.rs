@@ -181,7 +181,8 @@ async fn a20_composes_with_other_attributes(world: World) {
     .await;
 
     assert_eq!((world.runs("above"), world.runs("below")), (1, 1));
-    // An attribute above is expanded first, so its span is around the body alone; below, around the whole call.
+    // An attribute above is expanded first, so its span is around the body alone; below, around the
+    // whole call.
     let spans = |name: &str| {
         let opened = format!("{name}: it::shapes: new");
         let is_it = |line: &&str| line.ends_with(&opened);

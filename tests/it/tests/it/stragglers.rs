@@ -22,8 +22,8 @@ use crate::harness::in_time;
 const LEASE: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_secs(60);
 
-/// A store in which the first claim straggles: somebody else's stood before it, whose holder vanished and whose record
-/// is purged by the time it arrives.
+/// A store in which the first claim straggles: somebody else's stood before it, whose holder
+/// vanished and whose record is purged by the time it arrives.
 #[derive(Debug)]
 struct Straggling {
     store: MemoryStore,

@@ -249,7 +249,8 @@ async fn d25_started_is_durable_first(world: World) {
     }
 }
 
-/// A charge in this mode, whose body tells whether another client of the store sees the very claim that it runs under.
+/// A charge in this mode, whose body tells whether another client of the store sees the very claim
+/// that it runs under.
 async fn sees_its_claim(world: &World, key: &str, mode: Mode) -> Result<bool, Error> {
     let (owner, observer) = (world.owner().await, world.store().await);
     let call = owner.call("charge").key(key).arguments(&1);

@@ -1,8 +1,9 @@
-//! When two worlds are one: whoever cannot make a difference any more is forgotten, names are given in the order in
-//! which they are met, and workers are sorted.
+//! When two worlds are one: whoever cannot make a difference any more is forgotten, names are given
+//! in the order in which they are met, and workers are sorted.
 //!
-//! What is forgotten is only what no later step can depend on while versions are checked, so nothing of it happens where
-//! a fault is looked for; a test below compares what is reached with it and without.
+//! What is forgotten is only what no later step can depend on while versions are checked, so
+//! nothing of it happens where a fault is looked for; a test below compares what is reached with it
+//! and without.
 
 use std::hash::{Hash, Hasher};
 

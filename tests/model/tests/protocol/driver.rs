@@ -13,8 +13,8 @@ use crate::{
     world::{Caller, Name, Phase, Worker, World},
 };
 
-/// As many claims as one record sees. The takeover budget is smaller, so only a record that strict callers leave
-/// uncertain again and again, and others reconcile, would see more: without an end.
+/// As many claims as one record sees. The takeover budget is smaller, so only a record that strict
+/// callers leave uncertain again and again, and others reconcile, would see more: without an end.
 const MOST_ATTEMPTS: u8 = 4;
 
 /// Who calls, how often, and what the store gets wrong.
@@ -222,7 +222,8 @@ impl Model for Protocol {
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        // What follows a broken promise proves nothing more, unless it is the consequence of a fault that is looked for.
+        // What follows a broken promise proves nothing more, unless it is the consequence of a
+        // fault that is looked for.
         if self.fault == Fault::None && !world.watch.broken.is_empty() {
             return;
         }

@@ -48,7 +48,8 @@ impl Protocol {
         })
     }
 
-    /// Looking and writing are one step here: whatever comes between them makes the store refuse, and the operator looks again.
+    /// Looking and writing are one step here: whatever comes between them makes the store refuse,
+    /// and the operator looks again.
     pub(crate) fn settle(&self, world: &mut World, settled: Settled, delivery: Delivery) {
         let request = self.settlement(world, settled);
         let request = request.expect("there is something to settle");

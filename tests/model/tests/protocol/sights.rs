@@ -143,7 +143,8 @@ fn next(worker: &Worker, world: &World) -> Option<Decision> {
     Some(decide(&claim, &snapshot(world.cell), || version(FRESH)))
 }
 
-/// A holder that was paused, and whose record somebody left uncertain, is about to say what happened.
+/// A holder that was paused, and whose record somebody left uncertain, is about to say what
+/// happened.
 fn settles(worker: &Worker, world: &World) -> bool {
     let Phase::Ending(held, End::Done, _) = worker.phase else {
         return false;

@@ -1,4 +1,5 @@
-//! The store: a versioned cell with a clock, as every store has to be, and the ways in which one could get it wrong.
+//! The store: a versioned cell with a clock, as every store has to be, and the ways in which one
+//! could get it wrong.
 
 use crate::{
     faults::Fault,

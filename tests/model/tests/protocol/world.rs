@@ -1,6 +1,8 @@
-//! What there is: one cell, three workers, perhaps a request that straggles, and what the watch noted down.
+//! What there is: one cell, three workers, perhaps a request that straggles, and what the watch
+//! noted down.
 //!
-//! Everything is small and plain, because millions of worlds are made; `pack` turns it into what the runtime knows.
+//! Everything is small and plain, because millions of worlds are made; `pack` turns it into what
+//! the runtime knows.
 
 use idempotent_runtime::{lease::Meaning, policy::OnCrash, record::State};
 
@@ -8,19 +10,22 @@ use crate::watch::Watch;
 
 /// The name of a version or an attempt. What was met first is called 1.
 pub(crate) type Name = u8;
-/// A version that stands no more and never will again: which one it was makes no difference. Also no outcome.
+/// A version that stands no more and never will again: which one it was makes no difference. Also
+/// no outcome.
 pub(crate) const NONE: Name = 0;
 /// A version and an attempt id that nobody has yet, and another one.
 pub(crate) const FRESH: Name = 100;
 pub(crate) const FRESHER: Name = 101;
-/// The attempt id of a record that somebody resumed, and the outcome that somebody settled one with.
+/// The attempt id of a record that somebody resumed, and the outcome that somebody settled one
+/// with.
 pub(crate) const RESUMED: Name = 102;
 pub(crate) const TOLD: Name = 103;
 
 /// Microseconds after now; what is past is 0.
 pub(crate) type Ahead = u8;
-/// How far the store's clock moves on at once. Tokens follow it, one a microsecond: in a tick there is room for more
-/// claims than the model makes, as in a retention there is for more than a store can serve.
+/// How far the store's clock moves on at once. Tokens follow it, one a microsecond: in a tick there
+/// is room for more claims than the model makes, as in a retention there is for more than a store
+/// can serve.
 pub(crate) const TICK: Ahead = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

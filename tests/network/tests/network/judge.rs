@@ -65,7 +65,8 @@ impl Evidence {
         self.judge_last_words(about);
     }
 
-    /// An intent is charged once, under one key, and where handlers run at most once, nobody even asks twice.
+    /// An intent is charged once, under one key, and where handlers run at most once, nobody even
+    /// asks twice.
     fn judge_charges(&self, about: &str) {
         let mut visited = BTreeMap::<Name<'_>, &Visit>::new();
         for visit in &self.visits {
@@ -98,7 +99,8 @@ impl Evidence {
         assert_eq!(receipt.is_declined, is_declined, "another status: {about}");
     }
 
-    /// A refusal says that this attempt did nothing; one before it may still be on its way, and then the call is open.
+    /// A refusal says that this attempt did nothing; one before it may still be on its way, and
+    /// then the call is open.
     fn judge_refusal(&self, call: &Call, status: StatusCode, outcome: &ClientOutcome, about: &str) {
         assert!(
             matches!(
@@ -149,8 +151,8 @@ impl Evidence {
         })
     }
 
-    /// Only who made the handler run is told that it ran now. That may be several, where the store could not be told of a run that
-    /// was answered and the handler ran again.
+    /// Only who made the handler run is told that it ran now. That may be several, where the store
+    /// could not be told of a run that was answered and the handler ran again.
     fn judge_replays(&self, about: &str) {
         for visit in &self.visits {
             let was_run = |told: &&Told| match &told.ended {

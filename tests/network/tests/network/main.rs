@@ -1,10 +1,12 @@
-//! Simulations: many calls by several programs with journals, to several processes of one service behind the layer, over a network
-//! over a faulty network, drawn from a seed; and what was charged compared with what everybody was told.
+//! Simulations: many calls by several programs with journals, to several processes of one service
+//! behind the layer, over a network over a faulty network, drawn from a seed; and what was charged
+//! compared with what everybody was told.
 //!
-//! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody thought of: requests and
-//! answers that are lost, cut, or come late, programs and processes that die in the middle and begin again, users who ask twice
-//! or change the amount. The scripts follow from the seed; how threads meet does not, so that a seed that fails may have to be
-//! run more than once.
+//! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody
+//! thought of: requests and answers that are lost, cut, or come late, programs and processes that
+//! die in the middle and begin again, users who ask twice or change the amount. The scripts follow
+//! from the seed; how threads meet does not, so that a seed that fails may have to be run more than
+//! once.
 
 mod judge;
 mod programs;
@@ -112,7 +114,8 @@ struct Run {
     told: Vec<Told>,
     /// What befell the network, processes and programs.
     happened: Vec<&'static str>,
-    /// In a long simulation machines sleep now and then, until keys are forgotten. How long is it since the last time?
+    /// In a long simulation machines sleep now and then, until keys are forgotten. How long is it
+    /// since the last time?
     is_long: bool,
     since_sleep: u32,
     _folder: TempDir,
@@ -213,7 +216,8 @@ impl Run {
             process.heal();
         }
         self.network.move_to(self.processes[0].address);
-        // What is on its way arrives, and what runs comes to its end, so that nothing is done after the verdict.
+        // What is on its way arrives, and what runs comes to its end, so that nothing is done after
+        // the verdict.
         for _ in 0..40 {
             self.go_on(500).await;
         }
@@ -253,7 +257,8 @@ impl Run {
         }
     }
 
-    /// Now and then something is cut, sent to another process, or dies and begins again, and machines sleep.
+    /// Now and then something is cut, sent to another process, or dies and begins again, and
+    /// machines sleep.
     fn happen(&mut self) {
         let process = self.rng.random_range(0..self.processes.len());
         let cuts = [
@@ -308,12 +313,14 @@ impl Run {
         self.network.move_to(self.processes[process].address);
     }
 
-    /// Without faults, asks for whatever can be asked for again, by programs that are new, until there is an answer.
+    /// Without faults, asks for whatever can be asked for again, by programs that are new, until
+    /// there is an answer.
     async fn ask_again(&mut self, drawn: &[Call]) {
         for program in 0..PROGRAMS {
             self.restart(program);
             for call in drawn.iter().filter(|call| call.is_named()) {
-                // What still runs comes to its end, or its lease does; and a machine under load takes a while.
+                // What still runs comes to its end, or its lease does; and a machine under load
+                // takes a while.
                 for _ in 0..20 {
                     self.begin(program, call.again());
                     while !self.calls.is_empty() {

@@ -1,4 +1,5 @@
-//! The service: processes that charge behind the layer, over one store, and the gateway that they charge at.
+//! The service: processes that charge behind the layer, over one store, and the gateway that they
+//! charge at.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +49,8 @@ pub(crate) struct Receipt {
     pub(crate) is_declined: bool,
 }
 
-/// Charges once for each key that it is sent, and remembers how often it was asked, and what was said that it knows to be wrong.
+/// Charges once for each key that it is sent, and remembers how often it was asked, and what was
+/// said that it knows to be wrong.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gateway(Arc<Mutex<Books>>);
 
@@ -341,7 +343,8 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
     }
 }
 
-/// What was charged before a handler said that it did nothing. Once its key is free, the next one may charge.
+/// What was charged before a handler said that it did nothing. Once its key is free, the next one
+/// may charge.
 #[derive(Clone, Debug)]
 struct After(Option<Visit>);
 

@@ -1,5 +1,5 @@
-//! The stores over TLS, on servers that let nobody in without it: `cargo xtask test` starts them, with a certificate of a
-//! private authority.
+//! The stores over TLS, on servers that let nobody in without it: `cargo xtask test` starts them,
+//! with a certificate of a private authority.
 
 mod mariadb;
 mod postgres;
@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Less than [`PATIENCE`], so that it is the store that ends a connection which nobody answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One process runs a call and another waits for it, until `meanwhile` has seen what it wanted, after a heartbeat. Then both
-/// are answered, and so is a replay.
+/// One process runs a call and another waits for it, until `meanwhile` has seen what it wanted,
+/// after a heartbeat. Then both are answered, and so is a replay.
 async fn works<S: Store + Clone>(holder: S, waiter: S, meanwhile: impl AsyncFnOnce()) {
     let all = async {
         let (inside, beat) = (Gate::new(), Beat::default());
@@ -83,7 +83,8 @@ async fn runs_nothing(store: impl Store) {
     assert_eq!(inside.arrivals(), 0, "the body ran");
 }
 
-/// A store that is refused for how it is set up, which trying again does not change, and for this reason.
+/// A store that is refused for how it is set up, which trying again does not change, and for this
+/// reason.
 fn is_refused<T: fmt::Debug>(answer: Result<T, StoreError>, reason: &str) {
     let error = answer.expect_err("it is refused");
     assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error:?}");
@@ -97,8 +98,8 @@ const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 /// Where the system's authorities are read from, if it is set.
 const SYSTEM: &str = "SSL_CERT_FILE";
 
-/// A URL of Redis names no authority. It goes by those of the system, which a test sets for a process of its own: there, the
-/// test of this name runs again, and its scenario.
+/// A URL of Redis names no authority. It goes by those of the system, which a test sets for a
+/// process of its own: there, the test of this name runs again, and its scenario.
 async fn where_the_authority_is_trusted(test: &str, scenario: impl AsyncFnOnce()) {
     let authority = variable(AUTHORITY);
     if env::var(SYSTEM).is_ok_and(|trusted| trusted == authority) {
@@ -114,7 +115,8 @@ async fn where_the_authority_is_trusted(test: &str, scenario: impl AsyncFnOnce()
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// What a program has to do before it connects to Redis by itself: rustls chooses no cryptography here. A store does it, too.
+/// What a program has to do before it connects to Redis by itself: rustls chooses no cryptography
+/// here. A store does it, too.
 fn choose_cryptography() {
     // Somebody may have been quicker.
     drop(rustls::crypto::ring::default_provider().install_default());

@@ -23,7 +23,8 @@ pub(super) type Made = Result<(Line, u64), Option<RedisError>>;
 /// The connection that was made last.
 #[derive(Default)]
 struct Last {
-    /// With the moment when it was asked for last. All nodes of a cluster lie idle together, because records are spread evenly.
+    /// With the moment when it was asked for last. All nodes of a cluster lie idle together,
+    /// because records are spread evenly.
     line: Option<(Line, Moment)>,
     /// How many there were: whoever finds one broken must not close the one after it.
     number: u64,
@@ -38,9 +39,10 @@ struct Silence {
     until: Option<Instant>,
 }
 
-/// Asks over a connection. Where callers give up on its answers, as a heartbeat does after a third of the lease and a tiered store far
-/// sooner, the next one asks over another: this one may be silent for good, and nobody would ever wait for as long as an answer may take.
-/// Of the connections to a cluster, the answer of any node counts.
+/// Asks over a connection. Where callers give up on its answers, as a heartbeat does after a third
+/// of the lease and a tiered store far sooner, the next one asks over another: this one may be
+/// silent for good, and nobody would ever wait for as long as an answer may take. Of the
+/// connections to a cluster, the answer of any node counts.
 pub(super) struct Asking<'a> {
     open: &'a Open,
     number: u64,
@@ -49,7 +51,8 @@ pub(super) struct Asking<'a> {
     is_answered: bool,
 }
 
-/// For how long nobody thinks of a connection that it is silent, all callers together: far longer than Redis takes for an answer.
+/// For how long nobody thinks of a connection that it is silent, all callers together: far longer
+/// than Redis takes for an answer.
 pub(super) const NOT_SILENT: Duration = Duration::from_millis(100);
 
 /// The same of connections to the nodes of a cluster, which are all made again together.
@@ -160,7 +163,8 @@ impl Last {
 }
 
 impl Silence {
-    /// One more caller waited in vain, from then until now: how long all of them did, not counting any moment twice.
+    /// One more caller waited in vain, from then until now: how long all of them did, not counting
+    /// any moment twice.
     fn goes_on(&mut self, since: Instant) -> Duration {
         let now = Instant::now();
         let uncounted = self.until.map_or(since, |until| until.max(since));

@@ -66,8 +66,8 @@ impl Source {
     }
 }
 
-/// How many commands may stand in line for a connection: more than there are calls. Where a call has to wait for room there, and nobody
-/// polls it, the room that it gets at last is nobody's.
+/// How many commands may stand in line for a connection: more than there are calls. Where a call
+/// has to wait for room there, and nobody polls it, the room that it gets at last is nobody's.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// Makes a connection to one server.
@@ -81,7 +81,8 @@ async fn own(client: &Client, limits: Limits) -> RedisResult<MultiplexedConnecti
     making.await
 }
 
-/// Why a node refuses whoever connects, whenever they try. Of a cluster the driver tells that as text, so each node is asked.
+/// Why a node refuses whoever connects, whenever they try. Of a cluster the driver tells that as
+/// text, so each node is asked.
 #[cfg(feature = "redis-cluster")]
 async fn refusal(places: &[Client], limits: Limits) -> Option<RedisError> {
     for place in places {

@@ -118,7 +118,8 @@ async fn a_connection_that_answers_is_kept_by_those_who_give_up_on_it() {
     assert_eq!(last, first);
 }
 
-/// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
+/// A connection of the application's has a time limit of its own, which the driver tells as a
+/// failure of the connection.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn what_took_too_long_for_the_driver_is_not_asked_again() {

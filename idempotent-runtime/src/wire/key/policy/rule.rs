@@ -93,7 +93,8 @@ fn is_sequential(key: &str) -> bool {
 
 /// Whether it is a number that 64 bits hold, by itself or after a word and a separator.
 ///
-/// A word is of one case: in a random key of mixed case, one separator followed by digits alone is no rarity.
+/// A word is of one case: in a random key of mixed case, one separator followed by digits alone is
+/// no rarity.
 fn is_counted(key: &str) -> bool {
     const MOST_DIGITS: usize = 19;
     let word = key.trim_end_matches(|character: char| character.is_ascii_digit());

@@ -157,8 +157,8 @@ fn the_example_of_a_policy_passes_it() {
     assert_eq!(KeyPolicy::new().length(1..=8).example(), None);
 }
 
-/// Every character is as likely as every other one. A class in a regular expression is not drawn so: each of its ranges is as
-/// likely as every other, and a key of base64 full of separators.
+/// Every character is as likely as every other one. A class in a regular expression is not drawn
+/// so: each of its ranges is as likely as every other, and a key of base64 full of separators.
 fn random(alphabet: &'static [u8], characters: usize) -> impl Strategy<Value = String> {
     let character = prop::sample::select(alphabet).prop_map(char::from);
     prop::collection::vec(character, characters).prop_map(String::from_iter)

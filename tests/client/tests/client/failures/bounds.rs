@@ -143,7 +143,8 @@ async fn cl29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
     assert_eq!(timeout.given(), [DEADLINE]);
 }
 
-/// Where there is no timer of tokio's, one of the application's will do: nothing else is asked how much time has passed.
+/// Where there is no timer of tokio's, one of the application's will do: nothing else is asked how
+/// much time has passed.
 #[tokio::test]
 async fn cl46_pauses_and_timeouts_go_by_a_timer_of_one_s_own() {
     let attempt = Duration::from_secs(30);

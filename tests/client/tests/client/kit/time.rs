@@ -11,7 +11,8 @@ use idempotent_runtime::{clock::Timer, testing::Gate};
 
 use super::lock;
 
-/// Lets pauses pass at once and writes them down. What is longer than any pause is a deadline, and is never over.
+/// Lets pauses pass at once and writes them down. What is longer than any pause is a deadline, and
+/// is never over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pauses {
     taken: Arc<Mutex<Vec<Duration>>>,
@@ -53,7 +54,8 @@ impl Timer for Pauses {
     }
 }
 
-/// Lets pauses pass at once, and one timeout of an attempt when its gate is opened; the others are never over.
+/// Lets pauses pass at once, and one timeout of an attempt when its gate is opened; the others are
+/// never over.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeout(Arc<TimeoutState>);
 

@@ -160,7 +160,8 @@ async fn s_59g_the_coding_of_a_body_counts() {
     compare(Rules::ietf(), charge(), coded, false).await;
 }
 
-/// It says that there is none (RFC 9110, section 8.4.1), and whoever hands a request on may leave it out.
+/// It says that there is none (RFC 9110, section 8.4.1), and whoever hands a request on may leave
+/// it out.
 #[tokio::test]
 async fn s_59g_identity_is_no_coding() {
     let shop = Shop::new(Rules::ietf());

@@ -13,7 +13,8 @@ thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
-/// It is dropped among the last things of the thread, when nothing else of it may be there any more.
+/// It is dropped among the last things of the thread, when nothing else of it may be there any
+/// more.
 #[test]
 fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
     let (asks, answer) = oneshot::channel();
@@ -35,7 +36,8 @@ fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
 
 type Waits = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// What a call is told that waits on a blocking thread of a runtime which ends: that waits for its threads.
+/// What a call is told that waits on a blocking thread of a runtime which ends: that waits for its
+/// threads.
 fn told_where_the_runtime_ends(
     call: impl FnOnce(Gate) -> Waits + Send + 'static,
 ) -> Result<(), Error> {

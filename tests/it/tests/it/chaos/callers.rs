@@ -122,7 +122,8 @@ impl Books {
 }
 
 impl Call {
-    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what it likes.
+    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what
+    /// it likes.
     pub(super) fn draw(
         rng: &mut StdRng,
         number: usize,

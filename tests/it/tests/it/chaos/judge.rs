@@ -1,4 +1,5 @@
-//! Compares what was asked of the store, what was done, what the gateway's books say and what everybody was told.
+//! Compares what was asked of the store, what was done, what the gateway's books say and what
+//! everybody was told.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -97,7 +98,8 @@ impl Case<'_> {
             }
             let began = |deed: &&&Deed| matches!(deed.what, What::Began { .. });
             let earlier = deeds[..index].iter().filter(began);
-            // Whoever found out that the ones before did nothing, and then did nothing, has settled those, too.
+            // Whoever found out that the ones before did nothing, and then did nothing, has settled
+            // those, too.
             let asked = |deed: &&&Deed| deed.what == What::Asked(Some(false)) && is_settled(deed);
             let settled = deeds[..index].iter().filter(asked).map(|deed| deed.at);
             let since = settled.max().unwrap_or_default();

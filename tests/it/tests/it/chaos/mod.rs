@@ -1,12 +1,15 @@
 //! Chaos runs: faults of all kinds over the stores that people use, by their own clocks.
 //!
-//! Several processes with short leases call with few keys, over connections that are cut, slowed and stalled, and requests and answers
-//! are lost before they get there. Bodies charge at a gateway, refuse, fail, panic, block their thread, are left by their callers and
-//! outlive their leases; runtimes end in the middle, with their processes or without them. What is asked of the store is written down
-//! on the way, as is what everybody did and was told, and the [judge] compares that afterwards. Nothing in it depends on how long
-//! anything took: time only decides what happens, and never whether it was right.
+//! Several processes with short leases call with few keys, over connections that are cut, slowed
+//! and stalled, and requests and answers are lost before they get there. Bodies charge at a
+//! gateway, refuse, fail, panic, block their thread, are left by their callers and outlive their
+//! leases; runtimes end in the middle, with their processes or without them. What is asked of the
+//! store is written down on the way, as is what everybody did and was told, and the [judge]
+//! compares that afterwards. Nothing in it depends on how long anything took: time only decides
+//! what happens, and never whether it was right.
 //!
-//! What is drawn follows from the seed, and how it meets does not: a seed that fails may have to be run more than once.
+//! What is drawn follows from the seed, and how it meets does not: a seed that fails may have to be
+//! run more than once.
 
 mod callers;
 mod case;
@@ -108,8 +111,8 @@ fn i01_to_i13_hold_in_chaos_on_redis_cluster() {
     each(Product::Cluster);
 }
 
-/// Runs a chaos run for each seed. `IDEMPOTENT_TEST_CHAOS=500` runs so many, in place of twelve, and
-/// `480..500` those.
+/// Runs a chaos run for each seed. `IDEMPOTENT_TEST_CHAOS=500` runs so many, in place of twelve,
+/// and `480..500` those.
 fn each(product: Product) {
     let seeds = seeds("IDEMPOTENT_TEST_CHAOS", USUALLY);
     let runtime = runtime(2);
@@ -307,7 +310,8 @@ impl Chaos {
         remains
     }
 
-    /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody purges.
+    /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody
+    /// purges.
     async fn happen(&mut self) {
         let number = self.rng.random_range(0..self.processes.len());
         let cuts = [

@@ -74,7 +74,8 @@ impl Chaos {
         } else {
             2 * self.lease
         };
-        // On a busy machine an answer may take longer than leases that are to end in a chaos run, and whoever asks after it gets none.
+        // On a busy machine an answer may take longer than leases that are to end in a chaos run,
+        // and whoever asks after it gets none.
         let lease = if is_bad { self.lease } else { PATIENCE };
         let idem = Idempotency::builder(seen)
             .lease(lease)

@@ -54,7 +54,8 @@ impl Case<'_> {
         tally.saw_so_many("a caller that left, or died", self.evidence.left);
     }
 
-    /// Whether a claim stood that was sent again, and its body ran under the token of the first time.
+    /// Whether a claim stood that was sent again, and its body ran under the token of the first
+    /// time.
     fn is_recognised(&self, claim: &Stood<'_>) -> bool {
         let Stood { write, after, .. } = claim;
         let again = |other: &&Write| {

@@ -16,7 +16,8 @@ use super::{
 use crate::scripts::Say;
 
 impl Case<'_> {
-    /// I3, I4, I12: each version is written over once, tokens grow, and only what nobody needs is gone.
+    /// I3, I4, I12: each version is written over once, tokens grow, and only what nobody needs is
+    /// gone.
     pub(super) fn judge_versions(&self) {
         let mut over = HashSet::new();
         for one in &self.stood {
@@ -77,7 +78,8 @@ impl Case<'_> {
         }
     }
 
-    /// A version is the same whoever sees it, and is not seen any more once another one is known to stand.
+    /// A version is the same whoever sees it, and is not seen any more once another one is known to
+    /// stand.
     pub(super) fn judge_looks(&self) {
         let seen = versions(&self.pages.looks);
         let replaced: HashMap<_, _> = self

@@ -1,4 +1,5 @@
-//! Stands between a handle and its store: loses what is sent, and writes down all that was asked and answered.
+//! Stands between a handle and its store: loses what is sent, and writes down all that was asked
+//! and answered.
 
 use std::{
     collections::HashMap,

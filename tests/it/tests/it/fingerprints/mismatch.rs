@@ -82,7 +82,8 @@ async fn b14_mismatch_in_every_state_that_binds(world: World) {
     assert!(not_replayable.is_ok());
     mismatch("not replayable").await;
 
-    // Dropped half-way: it stays bound until the next call takes over, and so it does when it is parked.
+    // Dropped half-way: it stays bound until the next call takes over, and so it does when it is
+    // parked.
     let gate = Gate::new();
     let stopped = tokio::spawn({
         let (call, gate) = (call("stopped", 1), gate.clone());

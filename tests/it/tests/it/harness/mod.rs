@@ -1,7 +1,8 @@
 //! What a scenario runs in: one body, every store.
 //!
-//! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every store that needs no
-//! server. Time stands still until the scenario moves it, and it waits for events, never for time.
+//! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every
+//! store that needs no server. Time stands still until the scenario moves it, and it waits for
+//! events, never for time.
 
 mod drafts;
 #[cfg(unix)]
@@ -66,7 +67,8 @@ pub(crate) fn not_settled<E: Into<BoxError>>(settled: Result<(), E>) -> Option<N
     }
 }
 
-/// Lets the time of a handle go on until `work` is done, so that what is tried again is tried again.
+/// Lets the time of a handle go on until `work` is done, so that what is tried again is tried
+/// again.
 pub(crate) async fn while_time_goes_on<F>(timer: &ManualClock, work: F) -> F::Output
 where
     F: Future<Output: Send> + Send + 'static,
@@ -106,7 +108,8 @@ pub(crate) fn runtime_here() -> Runtime {
     builder.enable_all().build().expect("a runtime")
 }
 
-/// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that hangs.
+/// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that
+/// hangs.
 pub(crate) async fn in_time<F: Future>(scenario: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(60), scenario)
         .await

@@ -10,7 +10,8 @@ use idempotent_runtime::{
 
 use super::Log;
 
-/// A handle over a store that fails on command, with a timer and an event log of its own. Clones are the same owner.
+/// A handle over a store that fails on command, with a timer and an event log of its own. Clones
+/// are the same owner.
 #[derive(Clone)]
 pub(crate) struct Owner {
     pub(crate) idem: Idempotency,
@@ -98,8 +99,9 @@ impl Owner {
         assert_eq!(self.log.answers(), expected);
     }
 
-    /// Cuts the owner off from the store for good, as the death of its process would: nothing that it does reaches
-    /// the store any more, neither a heartbeat nor a release. Abort its tasks as well, where they would go on.
+    /// Cuts the owner off from the store for good, as the death of its process would: nothing that
+    /// it does reaches the store any more, neither a heartbeat nor a release. Abort its tasks as
+    /// well, where they would go on.
     pub(crate) fn die(&self) {
         self.store.outage(StoreErrorKind::Unavailable);
     }

@@ -25,7 +25,8 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     (output, said.text())
 }
 
-/// Gives every event of heartbeat threads as lines of text, since somebody listened for the first time.
+/// Gives every event of heartbeat threads as lines of text, since somebody listened for the first
+/// time.
 pub(crate) fn said_in_the_background() -> String {
     background().text()
 }
@@ -39,8 +40,8 @@ fn is_in_the_background() -> bool {
     thread::current().name() == Some("idempotent-heartbeats")
 }
 
-/// One subscriber for the whole process: `tracing` remembers who is interested in what, and may miss an event while
-/// subscribers of several tests come and go.
+/// One subscriber for the whole process: `tracing` remembers who is interested in what, and may
+/// miss an event while subscribers of several tests come and go.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -98,7 +98,8 @@ impl World {
         }
     }
 
-    /// Another client of the store, as another process would be: a handle, connections, a timer and a label of its own.
+    /// Another client of the store, as another process would be: a handle, connections, a timer and
+    /// a label of its own.
     pub(crate) async fn owner(&self) -> Owner {
         self.owner_with(|builder| builder).await
     }
@@ -167,7 +168,8 @@ impl World {
         if self.at_hand { 0 } else { 1 }
     }
 
-    /// How many of so many finished and expired records a purge finds: none where the store forgets them by itself.
+    /// How many of so many finished and expired records a purge finds: none where the store forgets
+    /// them by itself.
     pub(crate) fn to_purge(&self, expired: u64) -> u64 {
         if self.forgets { 0 } else { expired }
     }

@@ -13,7 +13,8 @@ on_every_store![
 ];
 
 async fn c13_wake_by_notification(world: World) {
-    // One owner: the waiters of one process. Nothing but being woken ends this wait before the scenario's time is up.
+    // One owner: the waiters of one process. Nothing but being woken ends this wait before the
+    // scenario's time is up.
     const HOUR: Duration = Duration::from_secs(60 * 60);
     let owner = world
         .owner_with(|builder| builder.lease(HOUR).in_flight(InFlight::Wait(HOUR)))

@@ -139,7 +139,8 @@ async fn b09_a_missing_part_runs_unprotected(world: World) {
     assert_eq!(owner.log.answers(), [CallOutcome::Unprotected; 4]);
 }
 
-/// Whatever `on_missing_key` says: without its scope, a call would meet the records of nobody in particular.
+/// Whatever `on_missing_key` says: without its scope, a call would meet the records of nobody in
+/// particular.
 async fn b09_a_missing_scope_is_refused(world: World) {
     let owner = world
         .owner_with(|builder| builder.on_missing_key(OnMissingKey::Run))

@@ -49,7 +49,8 @@ async fn runs_before(old: &Owner) -> (JoinHandle<Result<(), Error>>, Gate) {
     (call, gate)
 }
 
-/// The first of two duplicates learns that the release has expired while the second one runs: it answers both.
+/// The first of two duplicates learns that the release has expired while the second one runs: it
+/// answers both.
 async fn one_runs(world: World, first: &Owner, learns: Gate, before: impl AsyncFnOnce()) {
     let (second, ends) = (world.owner().await, Gate::new());
     let waited = first.spawn(charge(world.clone(), ends.clone(), "k"));
@@ -112,7 +113,8 @@ async fn b26_what_was_released_under_the_old_name_runs_under_the_new_one(world: 
     assert_eq!(own, Ok("first".into()));
 }
 
-/// An old process that still serves knows nothing of the new name, and says of itself alone that it did nothing.
+/// An old process that still serves knows nothing of the new name, and says of itself alone that it
+/// did nothing.
 async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one(
     world: World,
 ) {
@@ -179,7 +181,8 @@ async fn b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_acc
     assert_eq!(new.enter(counted("k")).await, Ok("found".into()));
 }
 
-/// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always the same.
+/// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always
+/// the same.
 async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     let owner = world.owner().await;
     for name in ["roll_out.old", "roll_out.new"] {
@@ -194,7 +197,8 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     assert_eq!(answer, Ok::<String, Error>("roll_out.old".into()));
 }
 
-/// Whoever goes on under the new name and goes away leaves nothing there that somebody would have to wait for.
+/// Whoever goes on under the new name and goes away leaves nothing there that somebody would have
+/// to wait for.
 async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
     let ends = Gate::new();

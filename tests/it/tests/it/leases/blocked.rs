@@ -11,7 +11,8 @@ use tokio::task::yield_now;
 use super::*;
 use crate::harness::runtime_here;
 
-/// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.
+/// Blocks its runtime, which has one thread, for more than three leases, while other calls are in
+/// the middle of theirs.
 fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
     const LEASE: Duration = Duration::from_millis(300);
     let (begun, has_begun) = mpsc::channel();

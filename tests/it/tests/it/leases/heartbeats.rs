@@ -156,7 +156,8 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     world.advance(Duration::from_millis(1_500)).await;
     owner.log.await_step(RecordChange::LeaseLost).await;
 
-    // Nobody took over, so that its version stands, and can be prolonged, also by a store that takes its time.
+    // Nobody took over, so that its version stands, and can be prolonged, also by a store that
+    // takes its time.
     owner.store.heal();
     let slow = owner.delays(Operation::Heartbeat, On::Next);
     world.advance(LEASE / 12).await;
@@ -304,7 +305,8 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         owner.settled().await;
         let left = world.records().await;
 
-        // It is refused by what its holder left, and stops there. What the same thread does next comes after it.
+        // It is refused by what its holder left, and stops there. What the same thread does next
+        // comes after it.
         under_way.open();
         for number in 0..3 {
             let after = Charge::of(&world, &owner).key(format!("{key} {number}"));

@@ -1,4 +1,5 @@
-//! Heartbeats of several leases, one after the other and side by side, and after something went wrong.
+//! Heartbeats of several leases, one after the other and side by side, and after something went
+//! wrong.
 
 use tokio::task::yield_now;
 
@@ -52,7 +53,8 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
-/// The thread sleeps until the first of the leases that it knew is due, and a call that begins meanwhile may be due before.
+/// The thread sleeps until the first of the leases that it knew is due, and a call that begins
+/// meanwhile may be due before.
 async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: World) {
     let owner = world.owner().await;
     let (long, ends) = Charge::of(&world, &owner).key("long").begun().await;

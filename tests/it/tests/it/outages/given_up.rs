@@ -75,7 +75,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     }
 }
 
-/// Has the answers to so many claims lost, and of the looks at the store from then on those held at the gate that are named.
+/// Has the answers to so many claims lost, and of the looks at the store from then on those held at
+/// the gate that are named.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
     let looks = owner.delays(Operation::Load, which);
     owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
@@ -95,7 +96,8 @@ async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate 
     looks
 }
 
-/// An outage leaves as many of them as calls came meanwhile. A heartbeat that stood in line behind all of them would come too late.
+/// An outage leaves as many of them as calls came meanwhile. A heartbeat that stood in line behind
+/// all of them would come too late.
 async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
@@ -126,7 +128,8 @@ async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     assert_eq!(owner.log.count(RecordChange::Released), 0);
 }
 
-/// As over a connection that a firewall forgot. What stood in line behind it would be uncertain, and nothing of it has begun.
+/// As over a connection that a firewall forgot. What stood in line behind it would be uncertain,
+/// and nothing of it has begun.
 async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: World) {
     let owner = world.owner().await;
 

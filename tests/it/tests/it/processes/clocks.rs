@@ -1,4 +1,5 @@
-//! Processes whose wall clocks are ten minutes off, in both directions, with leases and times to live that are shorter than that.
+//! Processes whose wall clocks are ten minutes off, in both directions, with leases and times to
+//! live that are shorter than that.
 //!
 //! D19: the server's clock decides. What a holder measures by itself is monotonic.
 

@@ -61,7 +61,8 @@ impl Scene {
     async fn frozen_at(&self, point: Point) -> Process {
         let holder = Process::stopped(&Role::Call(self.job.clone(), point)).await;
         holder.freeze();
-        // Stopped while its heartbeat is being written, it would keep the file of SQLite locked until it wakes.
+        // Stopped while its heartbeat is being written, it would keep the file of SQLite locked
+        // until it wakes.
         while self.store().purge(0, Duration::ZERO).await.is_err() {
             holder.wake();
             holder.freeze();
@@ -83,7 +84,8 @@ async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing
         holder.go_on().await;
         holder.wake();
 
-        // Then its caller gets the recorded outcome, and the record is as it was, lease and version included.
+        // Then its caller gets the recorded outcome, and the record is as it was, lease and version
+        // included.
         assert_eq!(holder.hear::<Came>().await, came);
         assert_eq!(scene.job.record(scene.store()).await, stands);
         assert_eq!(scene.call().await, came);

@@ -34,8 +34,8 @@ async fn a_replay_writes_nothing_and_a_completion_writes_no_index() {
         charge(&idem, key).await.expect("an answer");
     }
 
-    // The place in the log is where it was, so nothing was written, and nothing had to be synchronised. The server itself writes
-    // now and then, though not always while we look.
+    // The place in the log is where it was, so nothing was written, and nothing had to be
+    // synchronised. The server itself writes now and then, though not always while we look.
     let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let (mut by_itself, mut by_another) = (i64::MAX, i64::MAX);
     for _ in 0..10 {

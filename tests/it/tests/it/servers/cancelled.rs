@@ -1,4 +1,5 @@
-//! A `begin()` that is cancelled on the pool of an application leaves its connection in the transaction (sqlx 0.9.0, issue 4385).
+//! A `begin()` that is cancelled on the pool of an application leaves its connection in the
+//! transaction (sqlx 0.9.0, issue 4385).
 
 use std::{future::poll_fn, task::Poll};
 
@@ -9,18 +10,21 @@ use tokio::task::yield_now;
 /// How many are begun, and left after a poll or two.
 const BEGINS: u32 = 400;
 
-/// How many of them are under way then, at least. On a machine that has much to do most are through by then, and more are begun.
+/// How many of them are under way then, at least. On a machine that has much to do most are through
+/// by then, and more are begun.
 const CANCELLED: u32 = BEGINS / 4;
 
-/// A pool of one connection, so that whoever comes next gets that one. It does not ping before: that is what would be cancelled.
+/// A pool of one connection, so that whoever comes next gets that one. It does not ping before:
+/// that is what would be cancelled.
 pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
     let options = PoolOptions::new().max_connections(1);
     let options = options.test_before_acquire(false);
     options.connect(url).await.expect("a pool")
 }
 
-/// Cancels a `begin()` before each of many writes, and asserts that some of the plain ones through the pool were acknowledged and did not
-/// stand, and that all of ours stand for the other handle. `writes` says whether a plain one stands.
+/// Cancels a `begin()` before each of many writes, and asserts that some of the plain ones through
+/// the pool were acknowledged and did not stand, and that all of ours stand for the other handle.
+/// `writes` says whether a plain one stands.
 pub(super) async fn loses_nothing<D: Database>(
     pool: &Pool<D>,
     [ours, other]: [&Idempotency; 2],

@@ -90,8 +90,8 @@ async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
     sixty_four_callers_meet(stores).await;
 }
 
-/// Sixty-four callers, of as many processes as there are stores, call with one key and with a thousand. Each body runs once, and
-/// nobody gets an error.
+/// Sixty-four callers, of as many processes as there are stores, call with one key and with a
+/// thousand. Each body runs once, and nobody gets an error.
 pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
     const KEYS: usize = 1_000;
     // Enough for all callers together to come by every key, and by most of them nine times.
@@ -146,7 +146,8 @@ pub(super) async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_seco
 
 /// What is promised is a rate, so the looks that were `made` so far are counted over real time.
 pub(super) async fn looks_are_few(made: impl AsyncFn() -> u64) {
-    // Each who waits claims, looks and says that it waits, which takes a busy machine a while; then they all wait.
+    // Each who waits claims, looks and says that it waits, which takes a busy machine a while; then
+    // they all wait.
     let mut looks = Vec::new();
     while looks.len() < 10 && looks.last().is_none_or(|looks| *looks >= 30) {
         let before = made().await;

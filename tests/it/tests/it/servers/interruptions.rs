@@ -21,7 +21,8 @@ use crate::harness::in_time;
 const TIMES: usize = 6;
 const APART: usize = 100;
 
-/// Lets it happen again and again in the middle of calls, all of which are answered as if nothing had happened.
+/// Lets it happen again and again in the middle of calls, all of which are answered as if nothing
+/// had happened.
 async fn is_survived(store: Arc<dyn Store>, mut happens: impl AsyncFnMut()) -> Traffic {
     let again_and_again = async |mut progress: Progress| {
         for time in 1..=TIMES {

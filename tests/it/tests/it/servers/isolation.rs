@@ -1,4 +1,5 @@
-//! Servers that isolate transactions more strictly by default: callers who meet would fail, and none does.
+//! Servers that isolate transactions more strictly by default: callers who meet would fail, and
+//! none does.
 
 use std::{
     sync::{Arc, Mutex},
@@ -24,7 +25,8 @@ use super::{
 };
 use crate::harness::{applied, claim, in_time};
 
-/// What fails is tried again by whoever calls the store, and would not be seen there: so it is written down here.
+/// What fails is tried again by whoever calls the store, and would not be seen there: so it is
+/// written down here.
 #[derive(Clone, Debug)]
 struct Watched {
     store: Arc<dyn Store>,
@@ -156,7 +158,8 @@ async fn postgres_with_repeatable_reads_fails_nobody() {
     none_fails(postgres_at("repeatable read", PostgresStore::builder()).await).await;
 }
 
-/// Behind a proxy that pools transactions the store can set nothing: some of its statements fail there, and are sent again.
+/// Behind a proxy that pools transactions the store can set nothing: some of its statements fail
+/// there, and are sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_that_is_told_no_isolation_fails_no_caller() {

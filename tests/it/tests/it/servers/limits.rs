@@ -1,5 +1,5 @@
-//! Servers whose disk is full, that take no more connections, or that may only be read: a typed error each, in time, and no
-//! body runs.
+//! Servers whose disk is full, that take no more connections, or that may only be read: a typed
+//! error each, in time, and no body runs.
 
 use std::{
     sync::{
@@ -92,8 +92,8 @@ impl Caller {
     }
 }
 
-/// An outcome that is returned while the disk is full is recorded when there is room again; until then nothing new begins,
-/// and what stands is replayed.
+/// An outcome that is returned while the disk is full is recorded when there is room again; until
+/// then nothing new begins, and what stands is replayed.
 async fn is_survived(server: Spare) {
     let (caller, disk) = (Caller::of(&server).await, server.disk());
     let old = caller.charge(1, 10, || ()).await;
@@ -194,7 +194,8 @@ async fn mariadb_without_a_connection_to_spare() {
     waits_for_a_connection::<MySqlConnection>(&server, store).await;
 }
 
-/// Nothing is decided on a standby, where a replay is given only to whom an outage may not keep from it. Promoted, it goes on.
+/// Nothing is decided on a standby, where a replay is given only to whom an outage may not keep
+/// from it. Promoted, it goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_that_is_a_standby_until_it_is_promoted() {

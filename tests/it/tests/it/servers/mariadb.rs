@@ -22,7 +22,8 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlConnectO
 
 use super::Server;
 
-/// A table of its own. Every client has connections of its own, and the clock is the server's, so records age instead.
+/// A table of its own. Every client has connections of its own, and the clock is the server's, so
+/// records age instead.
 pub(crate) struct MariaDb {
     url: String,
     prefix: String,
@@ -36,8 +37,8 @@ impl MariaDb {
         Self::at(url(), !version.contains("MariaDB")).await
     }
 
-    /// The real MySQL where `IDEMPOTENT_TEST_MYSQL_URL` names one, which Debian does not have; else MariaDB stands in for it,
-    /// and is told what MySQL would be told.
+    /// The real MySQL where `IDEMPOTENT_TEST_MYSQL_URL` names one, which Debian does not have; else
+    /// MariaDB stands in for it, and is told what MySQL would be told.
     pub(crate) async fn or_mysql() -> Self {
         let mysql = std::env::var("IDEMPOTENT_TEST_MYSQL_URL");
         Self::at(mysql.unwrap_or_else(|_| url()), true).await

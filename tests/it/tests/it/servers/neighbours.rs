@@ -1,4 +1,5 @@
-//! An application that keeps tables of its own in the same database, and migrates them by itself, while calls are under way.
+//! An application that keeps tables of its own in the same database, and migrates them by itself,
+//! while calls are under way.
 
 use std::{fs, path::PathBuf};
 

@@ -19,7 +19,8 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 const URL: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
 
-/// A table of its own. Every client has connections of its own, and the clock is the server's, so records age instead.
+/// A table of its own. Every client has connections of its own, and the clock is the server's, so
+/// records age instead.
 pub(crate) struct Postgres {
     url: String,
     prefix: String,

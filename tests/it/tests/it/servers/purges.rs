@@ -81,8 +81,9 @@ async fn charge(idem: &Idempotency, key: u64, runs: &AtomicU64) -> Result<u64, E
     .await
 }
 
-/// The one indexed moment of a record in SQL: the least at which it can expire. A claim says it, and a call that goes on and ends in
-/// time leaves it alone, so that no other write touches an index.
+/// The one indexed moment of a record in SQL: the least at which it can expire. A claim says it,
+/// and a call that goes on and ends in time leaves it alone, so that no other write touches an
+/// index.
 pub(super) async fn what_a_purge_goes_by_stays(
     server: &impl Server,
     purge_from: impl AsyncFn() -> i64,

@@ -63,7 +63,8 @@ impl Traffic {
     ///
     /// # Panics
     ///
-    /// Where a call ends in anything but an answer or an error that may be tried again, or duplicates are answered differently.
+    /// Where a call ends in anything but an answer or an error that may be tried again, or
+    /// duplicates are answered differently.
     pub(super) async fn around(
         store: Arc<dyn Store>,
         on_crash: OnCrash,
@@ -112,7 +113,8 @@ impl Traffic {
         }
     }
 
-    /// Asserts that another client finds every outcome that a caller was told, and that no body ran twice.
+    /// Asserts that another client finds every outcome that a caller was told, and that no body ran
+    /// twice.
     pub(super) async fn assert_kept(&self, store: Arc<dyn Store>) {
         let idem = Idempotency::new(store);
         for (key, told) in self.told.iter().enumerate() {

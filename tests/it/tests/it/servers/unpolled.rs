@@ -1,5 +1,5 @@
-//! Calls that nobody polls for a while, as where a loop takes them from a buffered stream, and makes another call before it asks for
-//! the next one.
+//! Calls that nobody polls for a while, as where a loop takes them from a buffered stream, and
+//! makes another call before it asks for the next one.
 
 use std::{
     task::{Context, Waker},

@@ -105,7 +105,8 @@ impl Diary {
 }
 
 impl Call {
-    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what it likes.
+    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what
+    /// it likes.
     pub(super) fn draw(rng: &mut StdRng, number: usize, on_crash: Option<OnCrash>) -> Self {
         let mut lease = |most: f64| LEASE.mul_f64(rng.random_range(0.0..most));
         let (comes, leaves, short, long) = (lease(8.0), lease(3.0), lease(0.3), lease(2.5));
@@ -292,7 +293,8 @@ pub(super) fn is_settled(stored: &[u8]) -> bool {
     stored.ends_with(b" by an operator\"")
 }
 
-/// Settles a key, where there is anything to settle, or lets it be tried again. Whether that is answered is no matter.
+/// Settles a key, where there is anything to settle, or lets it be tried again. Whether that is
+/// answered is no matter.
 pub(super) async fn settle(idem: Idempotency, key: u32, resumes: bool) {
     let settling = idem.settle("charge", None::<&str>, &key);
     let settling = settling.expect("numbers are keys");

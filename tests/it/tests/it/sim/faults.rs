@@ -22,8 +22,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use super::LEASE;
 
-/// Keeps records as [`Draft::apply`] says, and answers late, twice as late, not at all, or with a panic. Clones are
-/// the same client of one store.
+/// Keeps records as [`Draft::apply`] says, and answers late, twice as late, not at all, or with a
+/// panic. Clones are the same client of one store.
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
     conditions: Arc<Conditions>,
@@ -239,7 +239,8 @@ impl Conditions {
     }
 }
 
-/// A call that is under way although its caller no longer waits; it may be dropped with the runtime that it is under way in.
+/// A call that is under way although its caller no longer waits; it may be dropped with the runtime
+/// that it is under way in.
 struct Straggler(Arc<Conditions>);
 
 impl Straggler {

@@ -123,8 +123,8 @@ impl Evidence {
         }
     }
 
-    /// While its lease lasts, a record is given up only on behalf of its holder, whose attempt it keeps: of one whose body did not
-    /// come to an end, or knew no better.
+    /// While its lease lasts, a record is given up only on behalf of its holder, whose attempt it
+    /// keeps: of one whose body did not come to an end, or knew no better.
     fn judge_given_up(&self, entry: &Entry, after: &Record, about: &str) {
         let is_live =
             |before: &Record| before.state == State::Running && !before.lease_is_over(entry.at);
@@ -168,8 +168,8 @@ impl Evidence {
         }
     }
 
-    /// Where everything comes through in time, I5, I8 and I13: nobody loses a lease, what a body said is recorded, and no attempt
-    /// is left to its lease.
+    /// Where everything comes through in time, I5, I8 and I13: nobody loses a lease, what a body
+    /// said is recorded, and no attempt is left to its lease.
     fn judge_remains(&self, about: &str) {
         let mut last = HashMap::new();
         for entry in &self.ledger {

@@ -1,11 +1,12 @@
-//! Simulations: many calls by several processes on a store with faults, drawn from a seed, and every invariant asked of all that
-//! was ever written, done and told.
+//! Simulations: many calls by several processes on a store with faults, drawn from a seed, and
+//! every invariant asked of all that was ever written, done and told.
 //!
-//! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats, endings in the background,
-//! waits, panics and dropped futures), in combinations that nobody thought of; in every second simulation also the copies that each
-//! process holds in front of the store. The store and the callers' scripts follow
-//! from the seed; how threads meet does not quite, so that a seed that fails may have to be run more than once. A process that
-//! is paused stands still with its timer, as under SIGSTOP, while the store's time goes on.
+//! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats,
+//! endings in the background, waits, panics and dropped futures), in combinations that nobody
+//! thought of; in every second simulation also the copies that each process holds in front of the
+//! store. The store and the callers' scripts follow from the seed; how threads meet does not quite,
+//! so that a seed that fails may have to be run more than once. A process that is paused stands
+//! still with its timer, as under SIGSTOP, while the store's time goes on.
 
 mod callers;
 mod faults;
@@ -312,7 +313,8 @@ impl Simulation {
         panic!("seed {}: something is still held, or under way", self.seed);
     }
 
-    /// Lets everybody do what there is to do now, and moves the time of everybody who is not paused.
+    /// Lets everybody do what there is to do now, and moves the time of everybody who is not
+    /// paused.
     async fn go_on(&mut self) {
         self.settle().await;
         let by = LEASE.mul_f64(self.rng.random_range(0.0..0.06));
@@ -331,7 +333,8 @@ impl Simulation {
         self.advance(by);
     }
 
-    /// Lets everybody take up what there is to do; under the mild profile all of it, so that only drawn delays make a call late.
+    /// Lets everybody take up what there is to do; under the mild profile all of it, so that only
+    /// drawn delays make a call late.
     async fn settle(&self) {
         // More often only where heartbeats of other tests are seen.
         for _ in 0..1_000 {
@@ -349,7 +352,8 @@ impl Simulation {
         }
     }
 
-    /// Now and then somebody purges, an operator settles, or, but for the mild profile, a process dies. The first one lives.
+    /// Now and then somebody purges, an operator settles, or, but for the mild profile, a process
+    /// dies. The first one lives.
     fn happen(&mut self) {
         let idem = self.processes[0].idem.clone();
         match self.rng.random_range(0..800) {

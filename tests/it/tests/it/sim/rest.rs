@@ -1,7 +1,7 @@
 //! Whether the threads of heartbeats have anything left to do.
 
-/// Whether no heartbeat thread runs, or is about to: it says so itself only once it waits for its timer. Until it has a name of
-/// its own, it has that of the thread which started it.
+/// Whether no heartbeat thread runs, or is about to: it says so itself only once it waits for its
+/// timer. Until it has a name of its own, it has that of the thread which started it.
 #[cfg(target_os = "linux")]
 pub(super) fn heartbeats_rest() -> bool {
     let name = |text: &str| text.chars().take(15).collect::<String>();

@@ -76,7 +76,8 @@ impl Evidence {
         })
     }
 
-    /// Whether a write whose answer was lost was told of afterwards: a claim by its body, an outcome by its caller.
+    /// Whether a write whose answer was lost was told of afterwards: a claim by its body, an
+    /// outcome by its caller.
     fn is_recognised(&self, entry: &Entry) -> bool {
         let Some(after) = entry.after.as_deref() else {
             return false;

@@ -27,7 +27,8 @@ async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() 
     assert!(own.expect("is answered").is_none());
 }
 
-/// The future that has the store's one connection is never polled again, as when user code blocks its runtime.
+/// The future that has the store's one connection is never polled again, as when user code blocks
+/// its runtime.
 #[tokio::test]
 async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
     let folder = folder();
@@ -50,7 +51,8 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
     assert!(blocked.await.expect("a look is answered").record.is_some());
 }
 
-/// A second connection would find the file locked for ever, and the lease of every long call would end.
+/// A second connection would find the file locked for ever, and the lease of every long call would
+/// end.
 #[tokio::test]
 async fn heartbeats_share_the_pool_that_keeps_everybody_else_from_the_file() {
     let folder = folder();
@@ -105,7 +107,8 @@ async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked
     let mut other = side(&path).await;
     run(&mut other, "BEGIN EXCLUSIVE").await;
     let asking = tokio::spawn(async move { store.for_heartbeats().await.map(|own| own.is_some()) });
-    // Time for it to find the lock: where it does not, the test says less, and nothing that is wrong.
+    // Time for it to find the lock: where it does not, the test says less, and nothing that is
+    // wrong.
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     run(&mut other, "COMMIT").await;
@@ -113,7 +116,8 @@ async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked
     assert_eq!(asking.await.expect("no panic"), Ok(true));
 }
 
-/// The tables are where only the connections of the pool look, as in a file whose key they are given when they are made.
+/// The tables are where only the connections of the pool look, as in a file whose key they are
+/// given when they are made.
 #[tokio::test]
 async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
     let folder = folder();
@@ -160,7 +164,8 @@ async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body()
     assert_eq!(call().await, Ok(7));
 }
 
-/// As where a loop takes its calls from a buffered stream, and makes another call before it asks for the next one.
+/// As where a loop takes its calls from a buffered stream, and makes another call before it asks
+/// for the next one.
 #[tokio::test]
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
     let folder = folder();
@@ -202,8 +207,8 @@ async fn a_purge_that_nobody_polls_keeps_no_call_from_the_file() {
     assert_eq!(purging.await.ok(), Some(0));
 }
 
-/// A future of the store may be dropped at any await: what it asked for is applied whole or not at all, and the next
-/// caller finds a working connection.
+/// A future of the store may be dropped at any await: what it asked for is applied whole or not at
+/// all, and the next caller finds a working connection.
 #[tokio::test]
 async fn c05_a_dropped_call_leaves_a_working_store() {
     let folder = folder();

@@ -111,7 +111,8 @@ async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     finds(&world, &owner).await;
 }
 
-/// It is recognised as one's own for what it is: whoever took it for a first claim would not ask, and run the body again.
+/// It is recognised as one's own for what it is: whoever took it for a first claim would not ask,
+/// and run the body again.
 async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: World) {
     for (key, mode, answered, runs) in [
         (

@@ -1,4 +1,5 @@
-//! Takeovers whose body says that nothing happened: it speaks for itself, and not for the holder before it.
+//! Takeovers whose body says that nothing happened: it speaks for itself, and not for the holder
+//! before it.
 
 use idempotent_runtime::{RawEnding, RawOutcome, testing::Gate};
 
@@ -50,7 +51,8 @@ async fn d21_a_takeover_that_releases_leaves_what_it_found(world: World) {
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
-/// A body that was paused beyond its lease, and not dead, does what it was called for after the takeover has said that nothing happened.
+/// A body that was paused beyond its lease, and not dead, does what it was called for after the
+/// takeover has said that nothing happened.
 async fn d21_what_a_paused_body_does_belongs_to_its_own_arguments(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let (paused, gate) = Charge::of(&world, &first).begun().await;

@@ -49,7 +49,8 @@ async fn d23_the_stricter_of_record_and_caller_counts(world: World) {
         };
         assert_eq!(came, expected, "{of_record:?}, {of_caller:?}");
 
-        // Whoever can ask may do so later, unless somebody chose that nobody ever decides for the outside world.
+        // Whoever can ask may do so later, unless somebody chose that nobody ever decides for the
+        // outside world.
         let later = charge.mode(ASKS).call().await;
         if came != IsUncertain {
             assert_eq!(later, answer);

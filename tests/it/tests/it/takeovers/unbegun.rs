@@ -1,4 +1,5 @@
-//! Takeovers that end before their body did anything: the holder before them may have begun something.
+//! Takeovers that end before their body did anything: the holder before them may have begun
+//! something.
 
 use idempotent_runtime::{RawEnding, RawOutcome, testing::Gate};
 
@@ -40,7 +41,8 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         vanished_under(&world, key, mode).await;
         let owner = world.owner().await;
         world.advance(LEASE).await;
-        // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
+        // The first claim meets the record, the second one is the takeover: it stands, and nobody
+        // says so.
         let unanswered = owner.delays_answer(Operation::Claim, On::Call(2));
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
@@ -81,7 +83,8 @@ async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: Wo
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
-/// Takes over, and ends so. A heartbeat that is under way then finds a record that is its own, and running.
+/// Takes over, and ends so. A heartbeat that is under way then finds a record that is its own, and
+/// running.
 pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: RawEnding) -> Owner {
     lapsed(world, Mode::Rerun).await;
     let owner = world.owner().await;
@@ -129,7 +132,8 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
     assert_eq!(world.runs("k"), 1);
 }
 
-/// Whoever writes once more that it has not begun finds what it left, and not a claim of its own that nobody held before.
+/// Whoever writes once more that it has not begun finds what it left, and not a claim of its own
+/// that nobody held before.
 async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;

@@ -12,8 +12,8 @@ use super::{
     shop::{MariaDbShop, PostgresShop, Shop, SqliteShop},
 };
 
-/// A transaction of this isolation looks around, then somebody else places the order, then it does. What it gets, and the orders
-/// that stand after its commit.
+/// A transaction of this isolation looks around, then somebody else places the order, then it does.
+/// What it gets, and the orders that stand after its commit.
 async fn late<S: Shop>(shop: S, set: Option<&str>) -> (Placed, Vec<i64>) {
     let idem = Idempotency::new(shop.store());
     let mut transaction = match set {
@@ -97,8 +97,8 @@ fn at_most_once(shop: &impl Shop) -> Idempotency {
     short.build().expect("a handle")
 }
 
-/// A transaction of this isolation looks around while somebody outside runs the call, who then ends, and whose lease would be over. What
-/// it gets then.
+/// A transaction of this isolation looks around while somebody outside runs the call, who then
+/// ends, and whose lease would be over. What it gets then.
 async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
     let idem = at_most_once(&shop);
     let (gate, running) = begin_outside(&idem).await;
@@ -138,7 +138,8 @@ async fn what_is_long_over_is_never_uncertain_on_sqlite() {
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
 }
 
-/// A transaction that is shown what others have not committed takes none of it for an outcome: it may be rolled back.
+/// A transaction that is shown what others have not committed takes none of it for an outcome: it
+/// may be rolled back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn what_nobody_committed_is_no_outcome_on_mariadb() {
@@ -157,7 +158,8 @@ async fn what_nobody_committed_is_no_outcome_on_mariadb() {
         transaction.commit().await?;
         Placed::Ok(placed)
     });
-    // Time for the duplicate to come: where it does not, the test says less, and nothing that is wrong.
+    // Time for the duplicate to come: where it does not, the test says less, and nothing that is
+    // wrong.
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     first.rollback().await.expect("it is rolled back");
@@ -254,7 +256,8 @@ async fn what_was_purged_is_to_be_tried_again_on_sqlite() {
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
 }
 
-/// The later of two transactions that wait for each other is undone whole. Sent again, its claim would stand outside it.
+/// The later of two transactions that wait for each other is undone whole. Sent again, its claim
+/// would stand outside it.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn g07_a_claim_that_a_deadlock_undid_is_not_sent_again() {

@@ -1,4 +1,5 @@
-//! What somebody left behind under the key: a call outside that died, half of a body, an outcome that has expired.
+//! What somebody left behind under the key: a call outside that died, half of a body, an outcome
+//! that has expired.
 
 use std::pin::pin;
 
@@ -30,7 +31,8 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// What refuses them is rolled back with them, so that no call leaves anything but what was there before.
+/// What refuses them is rolled back with them, so that no call leaves anything but what was there
+/// before.
 async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
     let short = Idempotency::builder(shop.store()).lease("100ms");
     let short = short.max_takeovers(0);

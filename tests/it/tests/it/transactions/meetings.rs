@@ -52,7 +52,8 @@ async fn first<S: Shop>(
     (gate, placing)
 }
 
-/// Time for a duplicate to come and wait: where it does not, the test says less, and nothing that is wrong.
+/// Time for a duplicate to come and wait: where it does not, the test says less, and nothing that
+/// is wrong.
 async fn a_while() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
@@ -234,7 +235,8 @@ async fn a_replay_that_waited_keeps_no_other_one_waiting<S: Shop>(shop: S) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// Makes a test of each of these on each server: on SQLite, who has begun to write keeps everybody else from it.
+/// Makes a test of each of these on each server: on SQLite, who has begun to write keeps everybody
+/// else from it.
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
         on_every_server! { @on servers_postgres PostgresShop [$($test)*] }

@@ -6,7 +6,8 @@ use tokio::runtime::{Handle, Runtime};
 
 use super::*;
 
-/// A runtime that ends takes its tasks along, and one of them may be in the middle of what others wait for.
+/// A runtime that ends takes its tasks along, and one of them may be in the middle of what others
+/// wait for.
 #[test]
 fn who_stands_in_line_behind_a_runtime_that_ends_is_told_that_nobody_knows() {
     let (ends, stays) = (threaded(), threaded());

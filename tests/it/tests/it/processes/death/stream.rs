@@ -16,7 +16,8 @@ async fn d28_killed_at_any_moment(place: Place) {
             let (survivors, found) = (survivors.clone(), Arc::clone(&found));
             async move {
                 let process = Process::stopped(&Role::Stream(job.clone())).await;
-                // Waiting for an event would choose the moment, and the point is that nobody chooses it.
+                // Waiting for an event would choose the moment, and the point is that nobody
+                // chooses it.
                 let latest = if rand::random_ratio(1, 4) {
                     200_000
                 } else {
@@ -89,7 +90,8 @@ impl Survivors {
     }
 }
 
-/// What the next calls come to where this is left of a call in a stream, and how many bodies were polled by then.
+/// What the next calls come to where this is left of a call in a stream, and how many bodies were
+/// polled by then.
 fn after(left: Option<State>, job: &Job, dead: u32, before: usize) -> (Came, usize) {
     match (left, job.mode) {
         (None, _) => (Came::Value(job.value(process::id(), 1)), 1),

@@ -62,7 +62,8 @@ async fn call(store: &dyn Store, id: &RecordId) {
     }
 }
 
-/// Claims, endings and purges of 64 callers, on one record that all of them want and on a thousand that few do.
+/// Claims, endings and purges of 64 callers, on one record that all of them want and on a thousand
+/// that few do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn callers_who_write_and_purge_the_same_records_meet_no_deadlock() {
@@ -93,8 +94,8 @@ async fn callers_who_write_and_purge_the_same_records_meet_no_deadlock() {
     }
 }
 
-/// A deadlock is somebody else's transaction let through: a trigger stands in for it, and counts in a table that is no part
-/// of any transaction.
+/// A deadlock is somebody else's transaction let through: a trigger stands in for it, and counts in
+/// a table that is no part of any transaction.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_deadlock_is_tried_again_and_busy_at_last() {
@@ -238,7 +239,8 @@ async fn a_write_that_waited_for_another_one_is_refused() {
             let mut observer = super::side(&database.url).await;
             let is_waiting = async {
                 while text(&mut observer, waits.clone(), 0).await == "0" {
-                    // The server repeats its last answer to whoever asks more often than every tenth of a second.
+                    // The server repeats its last answer to whoever asks more often than every
+                    // tenth of a second.
                     tokio::time::sleep(Duration::from_millis(150)).await;
                 }
             };
@@ -294,7 +296,8 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
 
-/// What refuses it here is a trigger; a foreign key or a limit on the time of statements does it, too.
+/// What refuses it here is a trigger; a foreign key or a limit on the time of statements does it,
+/// too.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_purge_that_fails_keeps_no_lock() {

@@ -39,7 +39,8 @@ async fn a_hundred_who_wait_and_cannot_note_it_look_rarely() {
     a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second(server).await;
 }
 
-/// A call that is held, a store of one connection over which a duplicate waits for it, and who has locked its record.
+/// A call that is held, a store of one connection over which a duplicate waits for it, and who has
+/// locked its record.
 struct Locked {
     running: JoinSet<Result<u64, Error>>,
     holder: Callers,

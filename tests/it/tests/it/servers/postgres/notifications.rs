@@ -150,8 +150,9 @@ async fn a_purge_is_told_where_somebody_waits() {
     assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
-/// A client for which the server has no room left in its queue of what it tells, as behind somebody who listens in a transaction that
-/// goes on and on. That queue holds 8 GB, so a function stands in for it. As the server does, it refuses the commit.
+/// A client for which the server has no room left in its queue of what it tells, as behind somebody
+/// who listens in a transaction that goes on and on. That queue holds 8 GB, so a function stands in
+/// for it. As the server does, it refuses the commit.
 async fn no_room_to_tell(server: &Postgres) -> PostgresStore {
     let prefix = &server.prefix;
     let full = format!(
@@ -211,7 +212,8 @@ async fn a_purge_goes_on_where_there_is_no_room_to_tell_of_it() {
     assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
-/// As behind a firewall that forgot a connection: what is sent there is neither answered nor refused.
+/// As behind a firewall that forgot a connection: what is sent there is neither answered nor
+/// refused.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_hangs_is_listened_to_anew() {

@@ -1,4 +1,5 @@
-//! Servers that cannot be used, and rights that are missing: a typed error each, in time, and no body runs.
+//! Servers that cannot be used, and rights that are missing: a typed error each, in time, and no
+//! body runs.
 
 mod proxies;
 
@@ -188,7 +189,8 @@ async fn f26_a_user_without_rights_runs_no_body() {
     is_denied(user(&mut side, &rights).await).await;
 }
 
-/// A claim needs less than a completion: without the rest the body would run, and nobody would ever know what came of it.
+/// A claim needs less than a completion: without the rest the body would run, and nobody would ever
+/// know what came of it.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f26_a_user_who_could_not_record_an_outcome_replays_and_runs_no_body() {

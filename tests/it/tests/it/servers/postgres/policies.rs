@@ -51,8 +51,8 @@ async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() 
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
-/// As by row-level security with policies for `SELECT` and `INSERT` alone: an update finds nothing, and every look shows what it was to
-/// write over.
+/// As by row-level security with policies for `SELECT` and `INSERT` alone: an update finds nothing,
+/// and every look shows what it was to write over.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_record_that_a_user_may_not_update_is_denied_and_keeps_nobody_waiting() {

@@ -1,4 +1,5 @@
-//! A body that may not run twice is not begun on a server that may forget that it ran, and what such a server forgets.
+//! A body that may not run twice is not begun on a server that may forget that it ran, and what
+//! such a server forgets.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,7 +46,8 @@ async fn at_most_once_is_refused_without_the_word() {
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
 }
 
-/// As one does whose response is streamed, and which is not to run again if this process dies meanwhile.
+/// As one does whose response is streamed, and which is not to run again if this process dies
+/// meanwhile.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_holder_says_without_the_word_that_nobody_is_to_run_it_again() {

@@ -90,7 +90,8 @@ impl Node {
         assert!(asked.is_ok(), "{question}: no {words} in\n{said}");
     }
 
-    /// Becomes the primary, in agreement with the one that it follows. Redis gives up where that takes it too long.
+    /// Becomes the primary, in agreement with the one that it follows. Redis gives up where that
+    /// takes it too long.
     pub(super) async fn takes_over(&self) {
         loop {
             self.tell("CLUSTER FAILOVER").await;
@@ -201,7 +202,8 @@ impl Cluster {
         let urls = self
             .nodes()
             .map(|node| format!("redis://127.0.0.1:{}", node.port));
-        // The driver may keep everybody waiting for as long as this when it is sent from node to node.
+        // The driver may keep everybody waiting for as long as this when it is sent from node to
+        // node.
         let builder = RedisStore::builder().answer_timeout(Duration::from_secs(2));
         let builder = builder.accept_at_most_once_until_failover();
         let connected = builder.connect_cluster(urls).await;

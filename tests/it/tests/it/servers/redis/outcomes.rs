@@ -17,7 +17,8 @@ use crate::{
     harness::{applied, claim, completion, only},
 };
 
-/// Longer than any busy machine takes to answer: where a copy is expected, it is not left alone for being slow.
+/// Longer than any busy machine takes to answer: where a copy is expected, it is not left alone for
+/// being slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The copies that processes share, at keys of their own.
@@ -86,7 +87,8 @@ async fn two_primary_stores_over_one_server_never_see_each_other_s_copies() {
         let store = store.build();
         services.push((Idempotency::new(store), primary, cents));
     }
-    // The same operation, scope and key: both have a record of one id, and each comes to have a copy.
+    // The same operation, scope and key: both have a record of one id, and each comes to have a
+    // copy.
     let ask = async |idem: &Idempotency, cents: u32| {
         let call = idem.call("outcomes.charge").key("k");
         call.run(|_| async move { Ok::<_, Error>(cents) }).await

@@ -46,8 +46,8 @@ async fn a_purge_of_many_batches_goes_on_where_the_last_one_stopped() {
     assert_eq!(idem.purge().await, Ok(u64::from(RECORDS / 2)));
 
     let looks = server.ran("evalsha").await - before;
-    // Once to find what is expired, and from there to the end and over everything to find that nothing else is; a batch begins
-    // with the step in which the one before it was full.
+    // Once to find what is expired, and from there to the end and over everything to find that
+    // nothing else is; a batch begins with the step in which the one before it was full.
     assert!(looks < 3 * u64::from(RECORDS), "{looks} looks");
     assert_eq!(idem.purge().await, Ok(0));
 }

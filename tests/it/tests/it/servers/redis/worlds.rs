@@ -1,4 +1,5 @@
-//! What a server forgets, or not, whose disk stands still or whose clock is set back: neither comes about by itself in a test.
+//! What a server forgets, or not, whose disk stands still or whose clock is set back: neither comes
+//! about by itself in a test.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -20,7 +21,8 @@ async fn charge(idem: &Idempotency, key: &str, runs: &AtomicU32) -> Result<u32, 
     call.run(body).await
 }
 
-/// `everysec` answers while a disk is slow, and hands nothing on to the system for as long as two seconds.
+/// `everysec` answers while a disk is slow, and hands nothing on to the system for as long as two
+/// seconds.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_synchronises_every_second_forgets_the_last_one() {

@@ -10,8 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Runs a server, and ends it by the signal that it is told. When nobody is left to tell it, it also removes what
-/// the server leaves.
+/// Runs a server, and ends it by the signal that it is told. When nobody is left to tell it, it
+/// also removes what the server leaves.
 const GUARD: &str = r#"
 trap '' HUP INT TERM
 exec 3<&0

@@ -28,7 +28,8 @@ async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
     assert_eq!(kinds, [None, Some(StoreErrorKind::Configuration)]);
 }
 
-/// As `load` of the second store, sent to where the first one has prepared its own under the same name.
+/// As `load` of the second store, sent to where the first one has prepared its own under the same
+/// name.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_proxy_that_pools_transactions_unsaid_never_answers_with_the_record_of_another_store() {
