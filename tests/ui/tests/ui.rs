@@ -9,12 +9,6 @@ fn mistakes_are_told() {
     cases.compile_fail("fail/*/*.rs");
 }
 
-#[test]
-fn every_shape_compiles() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("pass/*.rs");
-}
-
 /// `examples/pedantic.rs` denies every lint of clippy.
 #[test]
 fn the_expansion_is_silent_under_every_lint() {

@@ -212,5 +212,3 @@ impl Boxed for Shop {
         Ok(order.id + u64::from(digit))
     }
 }
-
-fn main() {}

@@ -293,5 +293,3 @@ pub async fn a_keyword_in_a_template(r#type: u64, id: u64) -> Result<Done, Error
 fn made(app: idempotent_runtime::Idempotency) -> idempotent_runtime::Idempotency {
     app
 }
-
-fn main() {}

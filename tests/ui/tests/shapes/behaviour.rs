@@ -239,8 +239,8 @@ impl From<Error> for KeyError {
     }
 }
 
-#[tokio::main]
-async fn main() {
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_replay_and_are_kept_apart() {
     let idem = Idempotency::new(MemoryStore::new());
     idem.enter(every_shape()).await;
     idem.enter(parentheses_around_text_say_nothing()).await;

@@ -237,7 +237,7 @@ mod inner {
     pub(crate) use idempotent_runtime as protection;
 }
 
-#[inner::protection::idempotent(key = id, crate = crate::inner::protection,)]
+#[inner::protection::idempotent(key = id, crate = crate::policies::inner::protection,)]
 pub async fn through_another_path(id: u64) -> Result<Receipt, PayError> {
     Ok(Receipt { id })
 }
@@ -245,5 +245,3 @@ pub async fn through_another_path(id: u64) -> Result<Receipt, PayError> {
 ui::protected!(made_by_a_macro_of_another_crate(id: u64) -> Result<Receipt, PayError>, (id, "v1"), classify, ask, {
     Ok(Receipt { id })
 });
-
-fn main() {}

@@ -218,7 +218,7 @@ pub async fn names_of_the_expansion(call: u64, __call: u8) -> PayResult<u64> {
 }
 
 #[idempotent(key = id)]
-pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(all())] always: u8) -> PayResult<u64> {
+pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(test)] always: u8) -> PayResult<u64> {
     Ok(id + u64::from(always))
 }
 
@@ -382,7 +382,8 @@ pub mod beside_a_blanket_trait {
 
 fn assert_send<T: Send>(_: T) {}
 
-fn main() {
+#[test]
+fn their_futures_can_be_sent() {
     assert_send(owned(Charge { id: 1, amount: 1 }));
     assert_send(borrowed(&Gateway, &Charge { id: 1, amount: 1 }));
     assert_send(impl_argument(1, "x"));
