@@ -21,6 +21,7 @@ use crate::{
     http::{
         StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
+        grpc,
         guard::{Guard, IsGuarded},
         in_flight_limit::{Bounds, Occupant, Permit},
         outcome::{AboutAnotherCall, Verdict},
@@ -178,7 +179,7 @@ impl Terms {
         R::Error: Into<BoxError>,
     {
         let (mut head, body) = response.into_parts();
-        if head.status.is_client_error() || head.status.is_server_error() {
+        if self.has_failed(&head) {
             attempt.fail();
         }
         let verdict = self.judge(&mut head, &body);
@@ -187,7 +188,7 @@ impl Terms {
             attempt.reach(stage);
         }
         let captured = {
-            let capturing = pin!(self.capture(head, body, verdict));
+            let capturing = pin!(self.capture(head, body, verdict, attempt));
             survive_in_place(capturing).await
         };
         match captured {
@@ -214,7 +215,13 @@ impl Terms {
     }
 
     /// Says what is recorded of a response that means this.
-    async fn capture<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Captured<R, E>
+    async fn capture<R, E>(
+        &self,
+        head: Parts,
+        body: R,
+        verdict: Option<Verdict>,
+        attempt: &Attempt,
+    ) -> Captured<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
@@ -235,8 +242,11 @@ impl Terms {
         }
         match read_to_end(body, limit).await {
             Ok(whole) => {
-                let verdict =
-                    verdict.unwrap_or_else(|| self.judge_trailers(whole.trailers.as_ref()));
+                let trailers = whole.trailers.as_ref();
+                if self.is_unary() && trailers.is_some_and(grpc::has_failed) {
+                    attempt.fail();
+                }
+                let verdict = verdict.unwrap_or_else(|| self.judge_trailers(trailers));
                 let outcome = self.stored(&head, &whole, verdict);
                 let response = Response::from_parts(head, Body::whole(whole));
                 Captured::buffered(Ok(response), verdict, outcome)

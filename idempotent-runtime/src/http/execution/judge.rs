@@ -39,6 +39,16 @@ impl Terms {
         Some(verdict)
     }
 
+    /// Whether the handler has failed, as far as the head of its response tells.
+    pub(super) fn has_failed(&self, head: &Parts) -> bool {
+        let Parts {
+            status, headers, ..
+        } = head;
+        status.is_client_error()
+            || status.is_server_error()
+            || (self.is_unary() && grpc::has_failed(headers))
+    }
+
     /// Says what trailers of gRPC mean. Where they say nothing, nobody knows.
     pub(super) fn judge_trailers(&self, trailers: Option<&HeaderMap>) -> Verdict {
         match trailers.and_then(grpc::Code::of) {

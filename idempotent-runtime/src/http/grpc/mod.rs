@@ -62,6 +62,11 @@ impl Code {
     }
 }
 
+/// Whether these fields bear a status other than `OK`.
+pub(crate) fn has_failed(fields: &HeaderMap) -> bool {
+    Code::of(fields).is_some_and(|code| code != Code::OK)
+}
+
 /// The statuses that [`verdict`] releases, in words.
 pub(crate) const RELEASED: &str =
     "PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED";

@@ -16,8 +16,9 @@ use std::{
 use bytes::{Buf, BufMut};
 use http::{HeaderValue, uri::PathAndQuery};
 use idempotent_runtime::{
-    Idempotency, MemoryStore,
+    BoxError, Error, Idempotency, MemoryStore,
     http::{IdempotencyKey, IdempotencyLayer, Presence, ReplayHint, Rules},
+    step,
     testing::{FaultyStore, Gate},
 };
 use tokio_stream::Stream;
@@ -40,6 +41,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Clone)]
 pub(crate) struct Orders {
     runs: Arc<AtomicUsize>,
+    cancelled: Arc<AtomicUsize>,
     pub(crate) gate: Gate,
 }
 
@@ -47,12 +49,18 @@ impl Orders {
     pub(crate) fn new() -> Self {
         Self {
             runs: Arc::default(),
+            cancelled: Arc::default(),
             gate: Gate::new(),
         }
     }
 
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
+    }
+
+    /// How many parcels were cancelled.
+    pub(crate) fn cancelled(&self) -> usize {
+        self.cancelled.load(Ordering::SeqCst)
     }
 
     async fn place(self, request: Request<String>) -> Result<Response<String>, Status> {
@@ -63,6 +71,14 @@ impl Orders {
             "unknown article" => Err(Status::not_found(format!("100 % unknown in run {run}"))),
             "sold out today" => Err(Status::unavailable(format!("sold out in run {run}"))),
             "broken shelf" => Err(Status::internal(format!("broken in run {run}"))),
+            "in a parcel" => {
+                send_parcel(&self.cancelled).await?;
+                Ok(Response::new(format!("receipt {run}")))
+            }
+            "too heavy a parcel" => {
+                send_parcel(&self.cancelled).await?;
+                Err(Status::failed_precondition("it is too heavy"))
+            }
             "wooden nickel" => panic!("the handler of a test"),
             "second hand" => {
                 let mut response = Response::new("perhaps".to_owned());
@@ -81,6 +97,18 @@ impl Orders {
             }
         }
     }
+}
+
+/// A step, whose undo counts.
+pub(crate) async fn send_parcel(cancelled: &Arc<AtomicUsize>) -> Result<(), Status> {
+    let cancelled = Arc::clone(cancelled);
+    let parcel = step("parcel", async |_| Ok::<_, Error>(()));
+    let parcel = parcel.undo(move |_| {
+        cancelled.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(Ok::<_, BoxError>(()))
+    });
+    let sent = parcel.await;
+    sent.map_err(|error| Status::internal(error.to_string()))
 }
 
 impl NamedService for Orders {

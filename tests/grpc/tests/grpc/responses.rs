@@ -1,6 +1,9 @@
 //! A9: responses of gRPC that tonic does not make.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -11,6 +14,8 @@ use idempotent_runtime::{
     http::{HeaderPolicy, IdempotencyLayer, ReplayHint, Rules, UnstorableResponse},
 };
 use tower::{Layer, ServiceExt, service_fn};
+
+use crate::harness::send_parcel;
 
 const MESSAGE: Bytes = Bytes::from_static(b"\0\0\0\0\x02ab");
 
@@ -43,14 +48,14 @@ impl Says {
         while calls < 2 || last.as_ref().is_some_and(|(status, _)| status == "10") {
             calls += 1;
             tokio::task::yield_now().await;
-            let mut request = Request::post("/shop.v1.Orders/Place")
-                .header("content-type", "application/grpc")
-                .header("idempotency-key", "\"k\"");
+            let mut request = request();
             if !accepts.is_empty() {
-                request = request.header("grpc-accept-encoding", accepts);
+                let accepts = HeaderValue::from_static(accepts);
+                request
+                    .headers_mut()
+                    .insert("grpc-accept-encoding", accepts);
             }
-            let request = request.body(Full::new(MESSAGE));
-            let response = service.clone().oneshot(request.expect("a request")).await;
+            let response = service.clone().oneshot(request).await;
             let Ok(response) = response;
             let (head, body) = response.into_parts();
             let whole = body.collect().await.expect("it is whole");
@@ -87,6 +92,13 @@ impl Says {
         }
         response
     }
+}
+
+fn request() -> Request<Full<Bytes>> {
+    let request = Request::post("/shop.v1.Orders/Place")
+        .header("content-type", "application/grpc")
+        .header("idempotency-key", "\"k\"");
+    request.body(Full::new(MESSAGE)).expect("a request")
 }
 
 fn ok() -> Says {
@@ -158,4 +170,27 @@ fn s_116_rules_that_would_lose_the_status_are_refused() {
     let only = HeaderPolicy::only([http::header::CONTENT_TYPE]);
     let layer = layer(Rules::grpc_unary().headers(only));
     assert!(matches!(layer, Err(Error::InvalidPolicy(_))), "{layer:?}");
+}
+
+#[tokio::test]
+async fn j18_a_status_behind_the_message_decides_about_the_steps_of_its_handler() {
+    for (status, undone) in [("0", 0), ("9", 1)] {
+        let says = Says {
+            trailers: Some(status),
+            ..Says::default()
+        };
+        let cancelled = Arc::default();
+        let counted = Arc::clone(&cancelled);
+        let layer = layer(Rules::grpc_unary()).expect("the settings are sound");
+        let service = layer.layer(service_fn(move |_| {
+            let (says, counted) = (says.clone(), Arc::clone(&counted));
+            async move {
+                send_parcel(&counted).await.expect("it is sent");
+                Ok::<_, Infallible>(says.response())
+            }
+        }));
+        let Ok(response) = service.oneshot(request()).await;
+        response.into_body().collect().await.expect("it is whole");
+        assert_eq!(cancelled.load(Ordering::SeqCst), undone, "{status}");
+    }
 }

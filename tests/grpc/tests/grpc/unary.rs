@@ -78,6 +78,26 @@ async fn s_116_a_status_of_the_handlers_is_an_outcome() {
 }
 
 #[tokio::test]
+async fn j18_a_status_of_failure_that_is_kept_undoes_the_steps_of_its_handler() {
+    let shop = open(Rules::grpc_unary());
+    for _ in 0..2 {
+        let status = shop.fails(order("too heavy a parcel")).await;
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert_eq!(status.message(), "it is too heavy");
+        assert_eq!((shop.orders.runs(), shop.orders.cancelled()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn j18_a_message_undoes_no_step_of_its_handler() {
+    let shop = open(Rules::grpc_unary());
+    for _ in 0..2 {
+        shop.placed(order("in a parcel")).await;
+    }
+    assert_eq!((shop.orders.runs(), shop.orders.cancelled()), (1, 0));
+}
+
+#[tokio::test]
 async fn s_116_what_was_not_begun_is_released_and_what_failed_is_up_to_the_rules() {
     let shop = open(Rules::grpc_unary());
     for run in 1..=2 {
