@@ -1,5 +1,5 @@
-//! What a call costs on the memory store, beside a memoised function of the `cached` crate:
-//! the same arguments, the same result, the same run.
+//! The cost of a call on the memory store, beside a memoised function of the `cached` crate: the
+//! same arguments, the same result, the same run.
 
 use std::{
     hint::black_box,
@@ -104,7 +104,7 @@ fn fingerprint(c: &mut Criterion) {
     group.finish();
 }
 
-/// The same again, the two sides in turns, so that what else the machine does meets both.
+/// The same again, with the two sides in turns, so that other work of the machine slows both.
 fn ratios() -> Ratios {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -177,7 +177,7 @@ fn main() {
     Idempotency::memory()
         .install()
         .expect("nothing is installed yet");
-    // Before the others, which leave millions of records behind.
+    // This runs before the others, which leave millions of records behind.
     let ratios = benches::is_measuring().then(ratios);
     benches();
     Criterion::default().configure_from_args().final_summary();

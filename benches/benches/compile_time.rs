@@ -1,4 +1,4 @@
-//! What the attribute costs at compile time: a program with 100 annotated functions, beside the
+//! The cost of the attribute at compile time: a program with 100 annotated functions, beside the
 //! same program without the attribute. It asserts nothing.
 
 use std::{

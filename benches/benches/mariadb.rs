@@ -1,6 +1,6 @@
-//! What a call costs on MariaDB, beside the statements that somebody would write by hand: an insert
-//! that claims and an update that records for a first call, a select for a replay. By hand each
-//! task holds a connection, which is never pinged, as the store's own are not.
+//! The cost of a call on MariaDB, beside statements written by hand: an insert that claims and an
+//! update that records for a first call, a select for a replay. By hand each task holds a
+//! connection, which is never pinged, as the store's own are not.
 //!
 //! `IDEMPOTENT_TEST_MARIADB_URL` says where the server is; `cargo xtask servers` starts one.
 

@@ -1,4 +1,4 @@
-//! What many finished records cost on Postgres: a first call among 10,000 and among 1,000,000 of
+//! The cost of many finished records on Postgres: a first call among 10,000 and among 1,000,000 of
 //! them, and calls beside a purge of half of those.
 //!
 //! `IDEMPOTENT_TEST_POSTGRES_URL` says where the server is; `cargo xtask servers` starts one. It
@@ -30,8 +30,8 @@ struct Table {
 }
 
 impl Table {
-    /// With so many finished records, made of one by the server itself, of which every other one
-    /// expired an hour ago.
+    /// Makes a table with so many finished records: the server itself makes them of one, and every
+    /// other one expired an hour ago.
     async fn with(url: &str, prefix: &'static str, records: u32) -> Self {
         let mut side = PgConnection::connect(url).await.expect("a connection");
         run(
@@ -82,7 +82,7 @@ async fn run(connection: &mut PgConnection, text: String) {
         .expect("the statements run");
 }
 
-/// What calls one after the other met with.
+/// The durations of calls that were made one after the other.
 struct Calls(Vec<Duration>);
 
 impl Calls {
@@ -108,8 +108,8 @@ impl Calls {
     }
 }
 
-/// Purges, and makes calls meanwhile; then calls for as long without a purge, because the disk and
-/// what else the machine does make some of them wait, too.
+/// Purges, and makes calls meanwhile. Then it makes calls for as long without a purge, because the
+/// disk and other work of the machine make some of them wait, too.
 async fn compare_purge(table: &Table) {
     let idem = table.idem.clone();
     let began = Instant::now();

@@ -1,6 +1,6 @@
-//! What a call costs on Redis, beside the commands that somebody would write by hand: `SET` with
-//! `NX`, `GET` and `PX` that claims and a `SET` with `XX` that records for a first call, a `GET`
-//! for a replay. All tasks share one connection, as they do with ours.
+//! The cost of a call on Redis, beside commands written by hand: `SET` with `NX`, `GET` and `PX`
+//! that claims and a `SET` with `XX` that records for a first call, a `GET` for a replay. All tasks
+//! share one connection, as they do with ours.
 //!
 //! `IDEMPOTENT_TEST_REDIS_URL` says where the server is; `cargo xtask servers` starts one.
 
@@ -53,7 +53,8 @@ impl Leased for Shared {
         let claim = claim.arg("PX").arg(LEASE);
         let stands: Option<Vec<u8>> = claim.query_async(&mut connection).await.expect("a claim");
         assert_eq!(stands, None);
-        // Only the holder of the claim may record: no one command compares.
+        // Only the holder of the claim may record. A script does that, because no single command
+        // compares.
         let record = Script::new(
             "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])",
         );

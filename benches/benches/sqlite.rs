@@ -1,6 +1,6 @@
-//! What a call costs on SQLite, beside the statements that somebody would write by hand: an insert
-//! that claims and an update that records for a first call, a select for a replay. The same pool of
-//! one connection, the same settings, the same folder, in turns.
+//! The cost of a call on SQLite, beside statements written by hand: an insert that claims and an
+//! update that records for a first call, a select for a replay. Both sides have the same pool of
+//! one connection, the same settings and the same folder, in turns.
 
 use std::path::Path;
 

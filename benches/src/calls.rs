@@ -43,7 +43,7 @@ impl Receipt {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
 
-    /// From what stands in a store.
+    /// Reads one from the bytes in a store.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ impl Receipt {
 pub const MEMO: &str =
     "a memo as it may stand in an order: leave the parcel with the neighbour on the left";
 
-/// The arguments of the call, as somebody would keep them by hand.
+/// The arguments of the call, as code written by hand would keep them.
 ///
 /// # Panics
 ///
@@ -68,7 +68,7 @@ pub fn arguments(order: u64) -> String {
     serde_json::to_string(&(order, MEMO)).expect("numbers and texts are JSON")
 }
 
-/// A call as one would write it by hand, to the same end.
+/// A call written by hand, to the same end.
 pub trait ByHand: Clone + Send + Sync + 'static {
     /// Claims, runs the body, and records.
     fn first(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
@@ -76,7 +76,7 @@ pub trait ByHand: Clone + Send + Sync + 'static {
     fn replay(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
 }
 
-/// A call as one would write it by hand who knows that a holder may vanish, or be slow. A claim has
+/// A call written by hand, by an author who knows that a holder may vanish, or be slow. A claim has
 /// a holder, a lease, an expiry that a purge finds, and a fencing token under which the outcome is
 /// recorded.
 pub trait Leased: ByHand {
@@ -111,9 +111,9 @@ pub async fn two_processes<S: Store>(
     [process().await, process().await]
 }
 
-/// Prints how a store on a server compares, where this run measures and `variable` says where the
-/// server is. It is set up with two handles, as two processes have them: the second one replays
-/// what the first one called.
+/// Prints how a store on a server compares, if this run measures and `variable` says where the
+/// server is. It is set up with two handles, as two processes have them: the second one replays the
+/// calls of the first one.
 ///
 /// # Panics
 ///
@@ -208,7 +208,7 @@ fn first_calls(runtime: &Runtime, tasks: usize, idem: &Idempotency) -> impl FnMu
     })
 }
 
-/// A number that nobody has had.
+/// A number that no earlier call has had.
 pub fn fresh() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1_000);
     NEXT.fetch_add(1, Ordering::Relaxed)

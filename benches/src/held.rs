@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Connections that are held, as somebody would who writes statements by hand and cares what they
-/// cost: none is pinged, as the store's own are not. Clones are the same connections.
+/// Connections that are held, as in code written by hand that keeps the cost low: none is pinged,
+/// as the store's own are not. Clones are the same connections.
 #[derive(Debug)]
 pub struct Held<C>(Arc<Vec<Mutex<C>>>);
 
@@ -15,7 +15,7 @@ impl<C: Connection> Held<C> {
     ///
     /// # Panics
     ///
-    /// When the URL is none, or nobody answers there.
+    /// When the URL is none, or no server answers there.
     pub async fn open(url: &str, tasks: u32) -> Self {
         let options: C::Options = url.parse().expect("a URL");
         let options = options.disable_statement_logging();

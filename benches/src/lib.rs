@@ -23,8 +23,8 @@ pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// Where the server is with which this run measures; `None` where it does not measure, or nobody
-/// said where a server is.
+/// The address of the server with which this run measures; `None` if it does not measure, or if no
+/// address was given.
 #[must_use]
 pub fn server(variable: &str) -> Option<String> {
     if !is_measuring() {
@@ -119,7 +119,7 @@ fn once(times: u32, work: &mut impl FnMut(u32)) -> Duration {
     began.elapsed() / times
 }
 
-/// The middle one, which what else the machine does moves least.
+/// The middle one, which other work of the machine moves least.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -111,7 +111,7 @@ fn figures<'a>(printed: &'a str, figure: &str) -> (&'a str, &'a str) {
         .expect("the figure is printed")
 }
 
-/// The program that was built beside this test; where only the test was built, cargo builds it now.
+/// The program that was built beside this test. If only the test was built, cargo builds it now.
 fn command(program: &str) -> Command {
     let test = env::current_exe().expect("this test has a file");
     let target = test
@@ -191,13 +191,13 @@ fn without_a_child_key_an_uncertain_charge_is_still_one() {
 fn a_killed_client_leaves_no_process_behind() {
     use std::time::{Duration, Instant};
 
-    // Several times, because the client dies at another moment of its talk with the others each
-    // time.
+    // This runs several times, because the client dies at another moment of its talk with the
+    // others each time.
     for _ in 0..20 {
         let started = processes_of_a_killed_client();
         assert_eq!(started.len(), 2, "{started:?}");
 
-        // Both end when they find that their standard input is closed: nobody else tells when that
+        // Both end when they find that their standard input is closed: nothing else tells when that
         // was.
         let began = Instant::now();
         while started.iter().any(|process| is_alive(process)) {
@@ -239,7 +239,7 @@ fn processes_of_a_killed_client() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether it runs: one that ended and that nobody has waited for yet does not.
+/// Whether it runs. A process that ended, and that its parent has not waited for yet, does not run.
 #[cfg(target_os = "linux")]
 fn is_alive(process: &Path) -> bool {
     std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| {

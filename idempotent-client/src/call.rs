@@ -1,4 +1,4 @@
-//! What a caller says about one call, beside the request itself.
+//! The settings that a caller gives one call, beside the request itself.
 
 use std::{
     fmt,
@@ -10,9 +10,9 @@ use reqwest::Body;
 
 use crate::key::ClientKey;
 
-/// What one call wants: put it on the request with
-/// [`with_extension`](reqwest_middleware::RequestBuilder::with_extension). A call without one gets a random key where its
-/// method needs one.
+/// The settings of one call: put them on the request with
+/// [`with_extension`](reqwest_middleware::RequestBuilder::with_extension). A call without them gets
+/// a random key if its method needs one.
 ///
 /// # Examples
 ///
@@ -31,7 +31,7 @@ pub struct ClientCall {
     pub(crate) factory: Option<Factory>,
 }
 
-/// Where a call's key comes from.
+/// The source of a call's key.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Source {
     #[default]
@@ -49,11 +49,11 @@ pub(crate) enum Keyed {
     Never,
 }
 
-/// What somebody wants to have done, however often it is asked for: an order to be charged, a
+/// One wish to have something done, however often it is asked for: an order to be charged, a
 /// message to be sent.
 ///
-/// Its key is derived from the operation and the id, the namespace and the account that were set,
-/// and from nothing else: not from the amount, the time or the attempt. Take an id that means this
+/// Its key is derived from the operation and the id, the namespace and the account that were set.
+/// Nothing else goes into it: not the amount, the time or the attempt. Take an id that means this
 /// one wish, such as that of the order, and nothing that says who a person is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Intent {
@@ -73,8 +73,8 @@ impl Intent {
         }
     }
 
-    /// Says when the wish came up. Where no journal has seen it, this is how old its key counts: a
-    /// key that the server may have forgotten is not sent.
+    /// Says when the wish came up. If no journal has seen it, its key counts as this old: a key
+    /// that the server may have forgotten is not sent.
     #[must_use]
     pub fn begun(mut self, begun: SystemTime) -> Self {
         self.begun = Some(begun);
@@ -124,10 +124,10 @@ impl ClientCall {
         self
     }
 
-    /// Says for which of the server's accounts the call is made, in place of what
-    /// [`KeysBuilder::account`](crate::KeysBuilder::account) says of all calls: a name that stays the same when a token is
-    /// renewed, and no secret, for the journal keeps it. Each account has intents and keys of its
-    /// own.
+    /// Says for which of the server's accounts the call is made, in place of the one that
+    /// [`KeysBuilder::account`](crate::KeysBuilder::account) names for all calls. It is a name that
+    /// stays the same when a token is renewed, and no secret, because the journal keeps it. Each
+    /// account has intents and keys of its own.
     #[must_use]
     pub fn account(mut self, account: &str) -> Self {
         self.account = Some(account.into());
@@ -141,8 +141,8 @@ impl ClientCall {
         self
     }
 
-    /// Sends the call without a key, as to a route that ignores keys where others of its server
-    /// honour them. What may have happened is then not sent again.
+    /// Sends the call without a key, as to a route that ignores keys while others of its server
+    /// honour them. A call that may have happened is then not sent again.
     #[must_use]
     pub fn without_key(mut self) -> Self {
         self.keyed = Keyed::Never;
@@ -158,8 +158,8 @@ impl ClientCall {
     }
 
     /// Takes the body from `make`, once for every attempt and once before the first, to hash it.
-    /// That is how a stream can be sent again. Where an attempt gets other bytes than those that
-    /// were hashed, it is broken off before its last byte.
+    /// That is how a stream can be sent again. If an attempt gets other bytes than those that were
+    /// hashed, it is broken off before its last byte.
     #[must_use]
     pub fn body_from(mut self, make: impl Fn() -> Body + Send + Sync + 'static) -> Self {
         self.factory = Some(Factory(Arc::new(make)));

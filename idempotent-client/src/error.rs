@@ -11,7 +11,7 @@ use crate::policy::decide::StopReason;
 use idempotent_runtime::StoreError;
 
 /// Says why a call ended without an outcome, and what to do. [`key`](Self::key) is that of a call
-/// that was sent: the call can be resumed with it, or somebody can ask the server about it.
+/// that was sent: the call can be resumed with it, or an operator can ask the server about it.
 ///
 /// It comes as [`reqwest_middleware::Error::Middleware`]; [`ClientError::from_error`] finds it
 /// there. Keys never appear in messages.
@@ -22,7 +22,7 @@ pub enum ClientError {
     #[error(transparent)]
     InvalidKey(#[from] InvalidClientKey),
 
-    /// Nobody knows whether the call took effect. Send the same call with the same key again while
+    /// It is unknown whether the call took effect. Send the same call with the same key again while
     /// the server keeps it, or find out.
     #[error("nobody knows whether the call took effect, {}", reason(*.why))]
     #[non_exhaustive]
@@ -43,8 +43,8 @@ pub enum ClientError {
         call: Box<CallSummary>,
     },
 
-    /// The server wants to be asked later than anybody waits here. Send the same call with the same
-    /// key then.
+    /// The server wants to be asked later than the limits here allow. Send the same call with the
+    /// same key then.
     #[error("the server wants to be asked again in {after:?}")]
     #[non_exhaustive]
     RetryLater {
@@ -74,9 +74,9 @@ pub enum ClientError {
     },
 
     /// The call stood in the journal as one to be sent when it was
-    /// [listed](crate::IdempotencyKeys::unfinished), and does not any more: whoever made it was
-    /// told that it did nothing, or how it ended, or somebody
-    /// [forgot](crate::IdempotencyKeys::forget) it. Nothing was sent.
+    /// [listed](crate::IdempotencyKeys::unfinished), and does not any more. Its caller was told
+    /// that it did nothing, or how it ended, or it was [forgotten](crate::IdempotencyKeys::forget).
+    /// Nothing was sent.
     #[error("the call ended, or left the journal, since it was listed, nothing was sent")]
     #[non_exhaustive]
     Withdrawn {
@@ -152,21 +152,21 @@ pub enum ClientError {
     #[error("the call was given up at its deadline")]
     TimedOut,
 
-    /// The journal could not be written; nothing was sent. Where it does not say what it wrote, the
-    /// call is taken out of it again; where it cannot be told that either, the call may stand there
-    /// as one to be sent.
+    /// The journal could not be written; nothing was sent. If it does not say what it wrote, the
+    /// call is taken out of it again. If that fails, too, the call may stand there as one to be
+    /// sent.
     #[error("the journal failed, so nothing was sent")]
     #[non_exhaustive]
     Journal {
         /// The key.
         key: ClientKey,
-        /// What the journal said.
+        /// The journal's error.
         #[source]
         source: StoreError,
     },
 }
 
-/// How a call went that has no outcome.
+/// How a call without an outcome went.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CallSummary {
@@ -174,7 +174,7 @@ pub struct CallSummary {
     pub key: ClientKey,
     /// How many attempts there were.
     pub attempts: u32,
-    /// The server's handle for whoever finds out what happened.
+    /// The server's handle for an operator who finds out what happened.
     pub operation_ref: Option<String>,
     /// The last answer, where there was one.
     pub answer: Option<ClientAnswer>,
@@ -282,7 +282,7 @@ fn reason(why: StopReason) -> &'static str {
 }
 
 /// Stands around the error that [`ClientError::from_error`] finds. Wrappers such as those of
-/// reqwest-retry show the source of what they wrap as their own, and never the error itself.
+/// reqwest-retry show the source of the wrapped error as their own, and never the error itself.
 #[derive(Debug)]
 struct Outermost(ClientError);
 

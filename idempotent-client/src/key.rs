@@ -1,4 +1,4 @@
-//! Keys: what may be one, where they come from, and how they are written into a header.
+//! Keys: which texts may be one, where they come from, and how they are written into a header.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl ClientKey {
     ///
     /// # Errors
     ///
-    /// Where the text is empty or blank, longer than 255 bytes, or holds anything but printable
+    /// If the text is empty or blank, longer than 255 bytes, or holds anything except printable
     /// ASCII.
     pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidClientKey> {
         Ok(Self(IdempotencyKey::new(text.as_ref())?))
@@ -58,7 +58,7 @@ impl ClientKey {
     pub(crate) fn derived(namespace: &str, account: &str, operation: &str, intent: &str) -> Self {
         let mut buffer = Vec::new();
         let parts = ["idempotent-client-key-1", namespace, operation, intent];
-        // Without an account, keys are what they would be if there was no such thing.
+        // Without an account, keys are the same as if there were no accounts.
         let account = Some(account).filter(|account| !account.is_empty());
         for part in parts.into_iter().chain(account) {
             write_framed(&mut buffer, part.as_bytes());

@@ -25,17 +25,17 @@ use idempotent_runtime::{
 };
 
 /// Gives calls a key before their first attempt, and sends them again with the same key and the
-/// same bytes until their outcome is known or nobody can know it. Clones are the same middleware.
+/// same bytes until their outcome is known or cannot be known. Clones are the same middleware.
 ///
 /// It retries by itself: put middlewares that sign or authorise inside it, with `with` after it,
 /// and they run at every attempt.
 ///
 /// # Cancel safety
 ///
-/// A call that is dropped sends nothing more. With a journal, or where it has an intent or a key of
-/// yours, what may have happened stays there, with its key. A call with a random key and without a
-/// journal leaves its key with nobody: making it again is a new call, which may do it twice. Bound
-/// such a call by a deadline, which ends in an error that holds the key, and not by dropping it.
+/// A call that is dropped sends nothing more. With a journal, or with an intent or a key of yours,
+/// a call that may have happened stays there, with its key. A call with a random key and without a
+/// journal loses its key: making it again is a new call, which may do it twice. Bound such a call
+/// by a deadline, which ends in an error that holds the key, and not by dropping it.
 ///
 /// # Examples
 ///
@@ -122,16 +122,16 @@ impl IdempotencyKeys {
     /// [`ClientError::Unknown`](crate::ClientError::Unknown) and its like. Calls that this process
     /// is making right now are left out; those of other processes that share the journal are not. A
     /// call whose entry cannot be read is in the list as a [`CorruptEntry`], which counts towards
-    /// `limit` until somebody takes it out of the journal.
+    /// `limit` until it is taken out of the journal.
     ///
     /// # Errors
     ///
-    /// Where the journal as a whole cannot be read.
+    /// If the journal as a whole cannot be read.
     pub async fn unfinished(
         &self,
         limit: u32,
     ) -> Result<Vec<Result<PendingCall, CorruptEntry>>, StoreError> {
-        // As many more as may be left out.
+        // This asks for as many more as may be left out.
         let others = u32::try_from(self.inner.live().len()).unwrap_or(u32::MAX);
         let asked = limit.saturating_add(others);
         let entries = self.inner.journal.unfinished(asked).await?;
@@ -153,13 +153,13 @@ impl IdempotencyKeys {
             .collect())
     }
 
-    /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts
-    /// as new, also for another request. A call that somebody took up, or that ended, since it was
-    /// listed stays. Returns whether it was taken out.
+    /// Takes a call out of the journal, once an operator found out that nothing happened: its key
+    /// counts as new, also for another request. A call that was taken up, or that ended, since it
+    /// was listed stays. Returns whether it was taken out.
     ///
     /// # Errors
     ///
-    /// Where the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn forget(&self, call: &PendingCall) -> Result<bool, StoreError> {
         let journal = &self.inner.journal;
         let is_forgotten = journal.withdraw(call.id(), call.begun()).await?;
@@ -216,30 +216,30 @@ impl KeysBuilder {
         self
     }
 
-    /// Says for which of the servers' accounts calls are made that do not [say it
+    /// Says for which of the servers' accounts calls are made, unless they [say it
     /// themselves](crate::ClientCall::account): a name that stays the same when a token is renewed,
     /// and no secret. Each account has intents and keys of its own.
     ///
-    /// Where no account is named, the credentials on the request tell callers apart: the journal
-    /// keeps a digest of them, and answers only whoever has the same. Who is asking may also be put
-    /// on the request by a middleware inside this one, or by the client beneath, as a default
-    /// header, a cookie or a certificate: name the account there, for that is not seen.
+    /// If no account is named, the credentials on the request tell callers apart: the journal keeps
+    /// a digest of them, and answers only a caller with the same ones. A middleware inside this
+    /// one, or the client beneath, may also add credentials, as a default header, a cookie or a
+    /// certificate. Name the account then, because they are not seen.
     pub fn account(mut self, account: &str) -> Self {
         self.settings.account = account.into();
         self
     }
 
-    /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because
-    /// it could not be sent twice otherwise, as that of a form with parts: a mebibyte unless set.
-    /// It must say how long it is.
+    /// Sets the longest body, in bytes, that is read into memory before it is sent: a mebibyte
+    /// unless set. Such a body could not be sent twice otherwise, as that of a form with parts. It
+    /// must say how long it is.
     pub fn max_buffered_body(mut self, bytes: usize) -> Self {
         self.settings.max_buffered = bytes;
         self
     }
 
-    /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps:
-    /// 64 KiB unless set. A request whose body it does not keep is not sent again after a restart,
-    /// but reported. A response whose body it does not keep is not given again for the same intent.
+    /// Sets the longest bodies of requests and responses, in bytes, that the journal keeps: 64 KiB
+    /// unless set. A request whose body it does not keep is not sent again after a restart, but
+    /// reported. A response whose body it does not keep is not given again for the same intent.
     pub fn max_journaled_body(mut self, bytes: usize) -> Self {
         self.settings.max_journaled = bytes;
         self
@@ -259,20 +259,20 @@ impl KeysBuilder {
 
     /// Builds the client and the middleware for it, to be put together with other middlewares.
     ///
-    /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect
+    /// The redirect policy of `http` is replaced by one that keeps keys at their origin. A redirect
     /// to another origin is not followed, whatever the method, and the caller is told of it. A key
-    /// must not be sent by a client that was built without this policy; where one is, and a
-    /// redirect takes a key away, the call ends with
+    /// must not be sent by a client that was built without this policy. If one is, and a redirect
+    /// takes a key away, the call ends with
     /// [`ClientError::LeftOrigin`](crate::ClientError::LeftOrigin).
     ///
     /// A [retry policy](reqwest::ClientBuilder::retry) of `http` is replaced by the one that
-    /// reqwest has by itself, which sends again only what a server of HTTP/2 says that it did not
-    /// begin: with another one, an attempt may have been carried out whose connection failed in the
-    /// end.
+    /// reqwest has by itself. That one sends a request again only if a server of HTTP/2 says that
+    /// it did not begin it. With another policy, an attempt whose connection failed in the end may
+    /// have been carried out.
     ///
     /// # Errors
     ///
-    /// Where the client cannot be built.
+    /// If the client cannot be built.
     pub fn build(self, http: reqwest::ClientBuilder) -> reqwest::Result<(Client, IdempotencyKeys)> {
         let http = http
             .redirect(redirect::policy())
@@ -302,7 +302,7 @@ impl KeysBuilder {
     ///
     /// # Errors
     ///
-    /// Where the client cannot be built.
+    /// If the client cannot be built.
     pub fn client(self, http: reqwest::ClientBuilder) -> reqwest::Result<ClientWithMiddleware> {
         let (client, keys) = self.build(http)?;
         Ok(ClientBuilder::new(client).with(keys).build())
@@ -330,7 +330,7 @@ impl Inner {
         self.with_origin(origin, |state| state.balance -= 1.0);
     }
 
-    /// What is known of a server, in which its own word counts for more than the application's.
+    /// Whether a server honours keys. Its own word counts for more than the application's.
     pub(crate) fn support(&self, origin: &str) -> Support {
         if self.ignores_keys(origin) {
             Support::Undeclared
@@ -358,7 +358,7 @@ impl Inner {
             return ask(state);
         }
         if origins.len() >= FEW_ORIGINS && origins.len().is_power_of_two() {
-            // Of these is known what is assumed of a new one.
+            // The dropped ones are in the state that a new one begins with.
             origins.retain(|_, state| state.ignores_keys || state.balance < reserve);
         }
         ask(origins.entry(origin.to_owned()).or_insert_with(fresh))

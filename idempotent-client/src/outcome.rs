@@ -1,4 +1,4 @@
-//! What is known of a call that was answered.
+//! The facts that are known of a call that was answered.
 
 use reqwest::Response;
 
@@ -14,13 +14,13 @@ pub struct ClientOutcome {
     pub attempts: u32,
     /// The response is that of an earlier call with this key: the server, or the journal, says so.
     pub replayed: bool,
-    /// Where the response comes from.
+    /// The source of the response.
     pub origin: Origin,
-    /// Whether the server took notice of the key, as far as it said.
+    /// Whether the server took notice of the key, if it said so.
     pub key_status: KeyStatus,
 }
 
-/// Where a response comes from.
+/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -30,22 +30,22 @@ pub enum Origin {
     Journal,
 }
 
-/// What a server said about the key itself.
+/// A server's word about the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyStatus {
     /// Nothing.
     Unsaid,
-    /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again
-    /// to this origin that may have happened, whatever the route: a call whose route ignores keys
-    /// is to be sent [without](crate::ClientCall::without_key) one.
+    /// `Idempotency-Status: ignored`. From then on, this client and its clones send no call to this
+    /// origin again that may have happened, whatever the route. A call whose route ignores keys is
+    /// to be sent [without](crate::ClientCall::without_key) one.
     Ignored,
     /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened:
     /// asked again, with the same request or with one that was put right, it runs.
     Released,
     /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and
-    /// not what the call came to: one before it, by whomever, may have acted. No call is told that
-    /// this is its outcome, and one that has to end so stays open.
+    /// not about the result of the call: an earlier attempt, of any process, may have acted. No
+    /// call is told that this is its outcome, and a call that has to end so stays open.
     Open,
 }
 

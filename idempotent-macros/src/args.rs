@@ -1,4 +1,4 @@
-//! What was written between the parentheses of the attribute.
+//! The arguments of the attribute, as they were written between its parentheses.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::values::{self, AlsoAccept, Period, References};
 
 impl Args {
-    /// Reads everything that can be read; what cannot is an error at its own token.
+    /// Reads everything that can be read; anything else is an error at its own token.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut args = Self {
             written: tokens.clone(),
@@ -109,7 +109,7 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Where the argument was named, whatever became of its value.
+    /// The place where the argument was named, also if its value could not be read.
     pub(crate) fn named(&self) -> Option<&Ident> {
         self.name.as_ref()
     }

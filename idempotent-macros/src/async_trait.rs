@@ -1,4 +1,4 @@
-//! What `#[async_trait]` leaves behind when it expands before the attribute does.
+//! The function that `#[async_trait]` leaves behind when it expands before the attribute does.
 //!
 //! ```text
 //! // Input:
@@ -59,7 +59,7 @@ pub(crate) fn unpacked(argument: &Pat, body: &Group) -> Option<Pat> {
                 None => false,
             })?;
     if unpacking.last().is_some_and(|value| is_ident(value, &name)) {
-        // What was written as `_` is not unpacked.
+        // A pattern that was written as `_` is not unpacked.
         return Pat::parse_single.parse2(quote!(_)).ok();
     }
     // No `;` parts it from an `if let … { … }` before it, and a range in it may have a `=`.
@@ -69,7 +69,8 @@ pub(crate) fn unpacked(argument: &Pat, body: &Group) -> Option<Pat> {
     Pat::parse_multi.parse2(pattern).ok()
 }
 
-/// The statements around `let __ret: Ret = { BODY };`, however deep another attribute has put them.
+/// The statements around `let __ret: Ret = { BODY };`, at any depth to which another attribute has
+/// moved them.
 fn statements_with_body(stream: &TokenStream) -> Option<Vec<TokenTree>> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     if body_place(&tokens).is_some() {
@@ -81,7 +82,7 @@ fn statements_with_body(stream: &TokenStream) -> Option<Vec<TokenTree>> {
     })
 }
 
-/// Where `{ BODY }` stands among these tokens.
+/// The place of `{ BODY }` among these tokens.
 fn body_place(tokens: &[TokenTree]) -> Option<usize> {
     let begin = tokens.windows(3).position(|window| {
         is_ident(&window[0], "let") && is_ident(&window[1], "__ret") && is_punct(&window[2], ':')

@@ -1,4 +1,4 @@
-//! What an annotated function declares: a constant of the runtime's type `Site`.
+//! The declaration that an annotated function makes: a constant of the runtime's type `Site`.
 
 use std::fmt::Debug;
 use std::time::Duration;

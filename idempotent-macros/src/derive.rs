@@ -1,4 +1,4 @@
-//! What the derives share.
+//! The helpers that the derives share.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,8 +7,8 @@ use syn::{Attribute, Path, Result, parse_quote};
 
 use crate::function::regroup;
 
-/// `::idempotent_runtime`, or what `crate = path` in the attribute of this name says. `other` reads
-/// whatever else stands there.
+/// `::idempotent_runtime`, or the path that `crate = path` in the attribute of this name says.
+/// `other` reads anything else that stands there.
 pub(crate) fn runtime(
     attributes: &[Attribute],
     name: &str,
@@ -30,8 +30,8 @@ pub(crate) fn runtime(
     Ok(runtime)
 }
 
-/// The same tokens at the same place, as the derive's own: lints such as `deprecated` speak of what
-/// was written, and not of what is made of it. A `$crate` still means the crate that wrote it.
+/// The same tokens at the same place, as the derive's own: lints such as `deprecated` speak of the
+/// written code, and not of the generated code. A `$crate` still means the crate that wrote it.
 pub(crate) fn quiet(tokens: impl ToTokens) -> TokenStream {
     let tokens = tokens.into_token_stream().into_iter();
     let quiet = tokens.map(|mut token| {
@@ -46,7 +46,7 @@ pub(crate) fn quiet(tokens: impl ToTokens) -> TokenStream {
     quiet.collect()
 }
 
-/// Keeps what went well, and gathers what did not in one error.
+/// Keeps the results that went well, and gathers the errors of the others in one.
 pub(crate) fn gather<T>(results: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
     let mut gathered = Vec::new();
     let mut mistakes: Option<syn::Error> = None;

@@ -96,7 +96,7 @@ impl Verdict {
         ))
     }
 
-    /// What the attributes of a variant say, which is called so in a message.
+    /// The verdict that the attributes of a variant say. Messages call the variant `name`.
     fn of(attributes: &[Attribute], at: &Ident, name: &str) -> Result<Self> {
         let mut said = Vec::new();
         for attribute in attributes {
@@ -129,7 +129,7 @@ impl Verdict {
         }
     }
 
-    /// Refuses to replay what serde leaves out of the record.
+    /// Refuses to replay an error of which serde leaves a part out of the record.
     fn checked(self, attributes: &[Attribute], fields: &Fields) -> Result<Self> {
         if self.word != "replay" {
             return Ok(self);
@@ -158,7 +158,7 @@ impl Verdict {
     }
 }
 
-/// Where serde is told to leave something out, in one direction at least.
+/// The place that tells serde to leave something out, in one direction at least.
 fn skipped_by_serde(attribute: &Attribute) -> Option<Span> {
     const SKIPS: [&str; 3] = ["skip", "skip_serializing", "skip_deserializing"];
     if !attribute.path().is_ident("serde") {

@@ -1,4 +1,4 @@
-//! What is emitted: the same function, whose body is one call into the runtime.
+//! The emitted code: the same function, whose body is one call into the runtime.
 
 mod steps;
 mod tokens;
@@ -66,13 +66,13 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// The block in which the call is prepared ends before the body begins: it bounds the
-    /// temporaries, so that nothing that is not `Send` lives across the await, and every borrow of
-    /// an argument.
+    /// The block in which the call is prepared ends before the body begins. It bounds the
+    /// temporaries, so that nothing that is not `Send` lives across the await. It also bounds every
+    /// borrow of an argument.
     ///
     /// The first statement of the body never returns; it tells what `?` and `return` give, as a
     /// signature would. The call itself stands at the return type with all its tokens, so that a
-    /// failing bound is reported there, once; hence a name without hygiene.
+    /// failing bound is reported there, once. That is why its name has no hygiene.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
         let site = declaration::declare(self.model, private);
@@ -148,9 +148,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// Stands at the value type, where its missing traits are reported. What a reference is made of
-    /// is there before the body takes the arguments, so that what loads it can have a clone of one,
-    /// and has names without hygiene at its tokens, where mistakes are reported.
+    /// Stands at the value type, where its missing traits are reported. The two functions of a
+    /// reference are made before the body takes the arguments, so that `load` can have a clone of
+    /// one. Their names have no hygiene and stand at their tokens, where mistakes are reported.
     fn keep(&self) -> (TokenStream, TokenStream) {
         let private = &self.private;
         match &self.model.keep {
@@ -174,9 +174,9 @@ impl Expansion<'_> {
     }
 
     /// Mentions every argument that the body mentions, the last one first. The body then owns each
-    /// of them whole, also where it says only a part of it, and what is dropped at its end is
-    /// dropped in the order of any function. Another argument stays with the caller until the call
-    /// ends, and the compiler can say that it is unused; one that begins with `_` says that it is
+    /// of them whole, also where it says only a part of it. At its end they are dropped in the
+    /// order of any function. Another argument stays with the caller until the call ends, and the
+    /// compiler can say that it is unused. A name that begins with `_` says that the argument is
     /// only held. A body that goes on without the caller takes all of them along, because nothing
     /// else would hold them. An expression beside the body keeps its arguments.
     fn owned(&self, body: &Group) -> TokenStream {
@@ -231,8 +231,8 @@ impl Expansion<'_> {
     }
 
     /// Asks what became of the attempt before, at the begin of the body. Stands at the function
-    /// that is asked, where it is reported that it is not async, or answers something else. That
-    /// its future is large is not reported: what is written there cannot box it.
+    /// that is asked. It is reported there that it is not async, or answers something else. It is
+    /// not reported that its future is large: nothing that is written there could box it.
     fn reconcile(&self) -> TokenStream {
         let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
             return TokenStream::new();

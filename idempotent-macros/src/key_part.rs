@@ -95,8 +95,8 @@ fn is_phantom(field: &Field) -> bool {
 }
 
 /// Stands at the type of each field, where it is reported that one is no part of a key. The names
-/// in it are those of the derive, wherever the type was written: a `macro_rules` may have been
-/// given it.
+/// in it are those of the derive, also where the type was written elsewhere: a `macro_rules` may
+/// have been given it.
 fn write_fields(parts: &[Part], runtime: &Path) -> TokenStream {
     let writes = parts.iter().map(|Part { member, ty }| {
         let here = Span::call_site().located_at(ty.span());
@@ -165,8 +165,8 @@ fn write_variant(name: &Ident, variants: &[&Variant]) -> Result<TokenStream> {
     Ok(quote!(match self { #(#arms)* }))
 }
 
-/// Refuses `#[key_part(…)]` on fields and variants: whoever writes one there means that it changes
-/// the key.
+/// Refuses `#[key_part(…)]` on fields and variants: an author who writes one there means that it
+/// changes the key.
 fn nothing_inside(input: &DeriveInput) -> Result<()> {
     struct Inside(Option<Error>);
 

@@ -1,4 +1,4 @@
-//! What was meant: every field is decided, nothing is left to check.
+//! The meaning of the attribute: every field is decided, nothing is left to check.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -14,7 +14,7 @@ pub(crate) struct Model<'a> {
     pub(crate) function: &'a Function,
     /// The type that the call resolves to.
     pub(crate) output: &'a Type,
-    /// `::idempotent_runtime`, or where `crate` says.
+    /// `::idempotent_runtime`, or the path that `crate` says.
     pub(crate) runtime: TokenStream,
     pub(crate) self_name: SelfName,
     pub(crate) name: Name,
@@ -26,7 +26,7 @@ pub(crate) struct Model<'a> {
     pub(crate) policies: Policies,
 }
 
-/// What was said where the handle's own defaults would do.
+/// The settings that were said, and for which the handle has defaults of its own.
 pub(crate) struct Policies {
     pub(crate) scope: Option<Key>,
     pub(crate) handle: Option<Expr>,
@@ -42,7 +42,7 @@ pub(crate) struct Policies {
     pub(crate) version: Option<u32>,
 }
 
-/// How the receiver is called where the body stands.
+/// The name of the receiver where the body stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SelfName {
     Plain,
@@ -66,7 +66,7 @@ pub(crate) enum Fingerprint<'a> {
     Expression(Expr),
 }
 
-/// What is stored of a value.
+/// The part of a value that is stored.
 pub(crate) enum Keep {
     Whole,
     Upgraded(Expr),

@@ -9,8 +9,8 @@ use crate::template::Template;
 use crate::usage::Names;
 use crate::values::AlsoAccept;
 
-/// Refuses what would make one scope of all tenants, a retry of every call, or a new call of one
-/// under way.
+/// Refuses text that would make one scope of all tenants, a retry of every call, or a new call of
+/// one under way.
 pub(crate) fn check(args: &Args, names: &Names, errors: &mut Errors) {
     scope(args, names, errors);
     fingerprint(args, names, errors);
@@ -28,9 +28,9 @@ fn scope(args: &Args, names: &Names, errors: &mut Errors) {
     }
 }
 
-/// Refuses one of literals alone, which no other arguments would differ from. Beside an expression,
-/// text may be a label, such as `"order"`, but not where it has the form of a template, or of a
-/// field.
+/// Refuses a fingerprint of literals alone: no other arguments would differ from it. Beside an
+/// expression, text may be a label, such as `"order"`, but not where it has the form of a template,
+/// or of a field.
 fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
     let Some(written) = args.fingerprint.value() else {
         return;
@@ -93,7 +93,7 @@ fn literal(written: &Expr) -> Option<&LitStr> {
     }
 }
 
-/// What a tuple is made of, however deep, or the expression itself.
+/// The elements of a tuple, at any depth, or the expression itself.
 fn elements(written: &Expr) -> Vec<&Expr> {
     match written {
         Expr::Tuple(tuple) => tuple.elems.iter().flat_map(elements).collect(),

@@ -100,7 +100,7 @@ fn part(written: &LitStr, inside: &str) -> Result<Expr> {
     })
 }
 
-/// What stands before a single `:`.
+/// The text before a single `:`.
 fn before_format(inside: &str) -> Option<&str> {
     let mut characters = inside.char_indices().peekable();
     while let Some((place, character)) = characters.next() {

@@ -1,4 +1,4 @@
-//! What a type is made of, as far as its tokens show, and what of it can neither be compared nor
+//! The parts of a type that its tokens show, and those of them that can neither be compared nor
 //! read back.
 
 use proc_macro2::TokenStream;
@@ -13,8 +13,8 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{Function, bare};
 
-/// Refuses a value that borrows: nothing would own what is read back. Of an alias that is not
-/// called a result, nobody knows what its parameters are.
+/// Refuses a value that borrows: nothing would own what is read back. An alias that is not called a
+/// result is not looked at: the meaning of its parameters is unknown.
 pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Errors) {
     if args.outcome.named().is_some() {
         return;
@@ -79,8 +79,8 @@ pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
     borrows.0
 }
 
-/// Whether a future is returned, boxed or not: what is left of an async function by attributes such
-/// as `#[async_recursion]`.
+/// Whether a future is returned, boxed or not: attributes such as `#[async_recursion]` make that of
+/// an async function.
 pub(crate) fn is_a_future(output: &ReturnType) -> bool {
     struct Future(bool);
 
@@ -123,7 +123,8 @@ pub(crate) fn random_order(args: &Args, function: &Function, errors: &mut Errors
 }
 
 /// The type, and what tuples, arrays, references and the containers of the standard library hold,
-/// however deep. What becomes of the parameters of any other type is that type's own business.
+/// at any depth. The parameters of any other type are not looked at: their use is that type's own
+/// business.
 fn walk(ty: &Type) -> Vec<&Type> {
     const CONTAINERS: [&str; 11] = [
         "Option", "Result", "Vec", "VecDeque", "Box", "Arc", "Rc", "BTreeMap", "HashMap",

@@ -12,7 +12,7 @@ use crate::type_walk;
 use crate::usage::Names;
 use crate::values::Period;
 
-/// Refuses what cannot be meant, each thing at its own token.
+/// Refuses everything that cannot be meant, each thing at its own token.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     shape(function, errors);
     output(function, errors);
@@ -161,7 +161,7 @@ fn key_without_braces(text: &str, names: &Names, function: &Function) -> String 
     )
 }
 
-/// What an expression may mention.
+/// The names that an expression may mention.
 fn names(function: &Function) -> Names {
     let arguments = function.arguments.iter();
     let arguments = arguments.map(|argument| argument.name.to_string());
@@ -361,7 +361,7 @@ fn stored_outcome(args: &Args, errors: &mut Errors) {
     }
 }
 
-/// What the arguments bind, for a message that says what to choose from.
+/// The names that the arguments bind, for a message that says what to choose from.
 fn choice(arguments: &[Argument]) -> String {
     let names: Vec<String> = arguments
         .iter()

@@ -89,9 +89,9 @@ struct Inner {
     /// The handle whose store takes no writes of others while the transaction of this one is open.
     #[cfg(feature = "sqlite")]
     shuts_out: Option<u64>,
-    /// The attempts around it that hold a record. Not by a chain of parents: each call that a body
-    /// leaves behind in a task may leave another one, and the last would keep, and drop, all of
-    /// them.
+    /// The attempts around it that hold a record. It is a list and not a chain of parents. Each
+    /// call that a body leaves behind in a task may leave another one, and the last one of a chain
+    /// would keep, and drop, all of them.
     around: Vec<Weak<Inner>>,
     /// How many equal messages it has sent, by what they have in common.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -133,8 +133,9 @@ impl Attempt {
         }))
     }
 
-    /// Notes whether it is of a number of a stream, and whether it goes on with what no number of
-    /// attempts tells: a smaller number that it passed, or steps of a call that was given back.
+    /// Notes whether it is of a number of a stream, and whether it `passes` something that no
+    /// number of attempts tells. That is a smaller number that it passed, or steps of a call that
+    /// was given back.
     pub(crate) fn after(mut self, number: Option<u64>, passes: bool) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             let id = inner.id;
@@ -182,8 +183,8 @@ impl Attempt {
         self.0.token
     }
 
-    /// Tells whether an earlier holder vanished: it may have done some or all of the work. Where
-    /// its record has expired since, nobody knows of it any more, and this is a first attempt.
+    /// Tells whether an earlier holder vanished: it may have done some or all of the work. If its
+    /// record has expired since, it is not known any more, and this is a first attempt.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
         self.0.number > 1 || self.0.passes
@@ -245,9 +246,9 @@ impl Attempt {
         CURRENT.sync_scope(self.clone(), what);
     }
 
-    /// Does `what`, a part of a drop, as a part of this attempt. Among the last things of a thread
-    /// there may be no room left for the attempt: it is done all the same then, because a panic
-    /// there would end the process.
+    /// Does `what`, a part of a drop, as a part of this attempt. At the end of a thread there may
+    /// be no room left for the attempt: it is done all the same then, because a panic there would
+    /// end the process.
     pub(crate) fn dropping(&self, what: &mut dyn FnMut()) {
         let last = Last(what);
         // Never polled: what it holds is dropped inside, where that can be.
@@ -294,20 +295,19 @@ impl Attempt {
         &self.0.operation
     }
 
-    /// Says that its call is through: a task that its body left behind would no longer wait for
+    /// Says that its call has ended: a task that its body left behind would no longer wait for
     /// itself.
     pub(crate) fn end(&self) {
         self.0.over.store(true, Ordering::Release);
     }
 
-    /// Whether that is true of this attempt or one around it.
+    /// Whether `is` is true of this attempt or one around it.
     fn is_any(&self, is: impl Fn(&Inner) -> bool) -> bool {
         let mut around = self.0.around.iter().filter_map(Weak::upgrade);
         is(&self.0) || around.any(|around| is(&around))
     }
 
-    /// This attempt and those around it, where they still hold a record: those that are around the
-    /// next one.
+    /// This attempt and those around it, if they still hold a record: they are around the next one.
     fn with_those_around(&self) -> Vec<Weak<Inner>> {
         let around = self.0.around.iter().filter_map(Weak::upgrade);
         around

@@ -12,12 +12,12 @@ use crate::record::Time;
 
 /// The wall clock of a store that has no server.
 pub trait Clock: Debug + Send + Sync {
-    /// What time it is.
+    /// The time that it is.
     fn now(&self) -> Time;
 }
 
-/// What measures waiting, heartbeats and a holder's own view of its lease: monotonic, and never
-/// compared with a store's clock.
+/// The clock that measures waiting, heartbeats and a holder's own view of its lease: monotonic, and
+/// never compared with a store's clock.
 pub trait Timer: Debug + Send + Sync {
     /// How long ago some fixed moment was.
     fn now(&self) -> Duration;
@@ -26,7 +26,7 @@ pub trait Timer: Debug + Send + Sync {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
     /// Tells whether it stands still until a test moves it, so that no lease is too short by it.
-    /// No, unless it says so.
+    /// The default is no.
     fn is_manual(&self) -> bool {
         false
     }

@@ -12,14 +12,14 @@ use serde::{
 
 use crate::error::BoxError;
 
-/// Turns outcomes into bytes and back, where JSON will not do: it has no NaN, and takes
-/// `Some(None)` for `None`.
+/// Turns outcomes into bytes and back, if JSON will not do: it has no NaN, and takes `Some(None)`
+/// for `None`.
 ///
-/// The codec belongs to the stored data: a handle with another one cannot read what is there, or
-/// takes it for something else, where its format does not refuse the other's bytes. So one that
-/// comes after another marks what it writes, by a first byte that the other one never writes, and
-/// reads the other's where the mark is missing; every process has to read both before the first one
-/// writes.
+/// The codec belongs to the stored data. A handle with another one cannot read that data, or takes
+/// it for something else if its format does not refuse the other's bytes. So a codec that comes
+/// after another marks the data that it writes, by a first byte that the other one never writes.
+/// It reads data without the mark as the other's. Every process has to read both before the first
+/// one writes.
 ///
 /// # Examples
 ///
@@ -58,18 +58,18 @@ pub trait Codec: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Where the value has no encoding; the record then says *done, not replayable*.
+    /// When the value has no encoding; the record then says *done, not replayable*.
     fn encode(&self, value: &dyn erased_serde::Serialize) -> Result<Vec<u8>, BoxError>;
 
     /// Gives `read` a deserializer over the bytes.
     ///
     /// # Errors
     ///
-    /// Where the bytes are not an encoding, or `read` says so.
+    /// When the bytes are not an encoding, or `read` says so.
     fn decode(&self, bytes: &[u8], read: &mut Read<'_>) -> Result<(), BoxError>;
 }
 
-/// What [`Codec::decode`] calls once, with a deserializer over the bytes.
+/// The function that [`Codec::decode`] calls once, with a deserializer over the bytes.
 pub type Read<'a> =
     dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'a;
 
@@ -114,9 +114,9 @@ impl Coder {
     }
 }
 
-/// What is stored is not of the type that it is read as. What `serde` says would quote the stored
-/// value, and errors end up in logs: this says which field is missing where one is, and of JSON
-/// where it is.
+/// The stored value is not of the type that it is read as. The words of `serde` would quote the
+/// stored value, and errors end up in logs. So this says only which field is missing, if one is,
+/// and for JSON the place.
 #[derive(Debug)]
 struct NotThatShape {
     missing: Option<String>,
@@ -193,7 +193,7 @@ mod tests {
         assert!(missing.contains("`card` is missing"), "{missing}");
     }
 
-    /// JSON, by way of what any codec gets.
+    /// JSON, by the way that any other codec takes.
     #[derive(Debug)]
     struct Another;
 

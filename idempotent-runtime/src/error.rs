@@ -19,10 +19,9 @@ use crate::{
 /// Keys, scopes and argument values never appear in its messages.
 ///
 /// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
-/// purpose: the failure to get an answer from a nested call is not the outer call's outcome,
-/// so the runtime notices and does not record it. A type that skips it or turns it into text
-/// hides it from that check. So a type that holds one has no JSON for a client either: look at it
-/// first.
+/// purpose. The failure to get an answer from a nested call is not the outer call's outcome, so the
+/// runtime notices and does not record it. A type that skips it or turns it into text hides it from
+/// that check. So a type that holds one has no JSON for a client either: look at it first.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -60,8 +59,8 @@ pub enum Error {
         differing: Vec<String>,
     },
 
-    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless
-    /// its first holder was only paused, and wakes up and tells.
+    /// It is unknown whether an earlier call happened. An operator must find out and settle it,
+    /// unless its first holder was only paused, and wakes up and tells.
     #[error(
         "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
@@ -73,7 +72,7 @@ pub enum Error {
         id: RecordId,
     },
 
-    /// Too many holders of this key vanished. Somebody must look at it.
+    /// Too many holders of this key vanished. An operator must look at it.
     #[error(
         "`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
@@ -87,8 +86,8 @@ pub enum Error {
         id: RecordId,
     },
 
-    /// The call failed for good, and not all that its steps did could be undone. It is *parked*:
-    /// look at the steps that are left, then `settle(…).resume()` has the next call undo the rest.
+    /// The call failed for good, and not all of its steps could be undone. It is *parked*: look at
+    /// the steps that are left, then `settle(…).resume()` has the next call undo the rest.
     #[error(
         "`{operation}` failed, and not all of its steps were undone{}: look at those, then resume it with `Idempotency::settle_id`: its record is {}", Left(.left), .id.to_hex()
     )]
@@ -114,9 +113,9 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The runtime ended in which a detached call ran on in a task of its own, and took it along.
-    /// Its body stopped where it was, and `on_crash` applies; where it was through already, its
-    /// outcome is recorded.
+    /// A detached call ran on in a task of its own, and its runtime ended and took it along. Its
+    /// body stopped where it was, and `on_crash` applies; if it had ended already, its outcome is
+    /// recorded.
     #[error(
         "the runtime in which `{operation}` ran on ended before the call did, call again for what became of it"
     )]
@@ -127,7 +126,7 @@ pub enum Error {
     },
 
     /// The transaction that the call was a part of had ended, or took no more statements, when its
-    /// body returned `Ok`: the body swallowed the error of a statement or of a deadlock, or rolled
+    /// body returned `Ok`. The body swallowed the error of a statement or of a deadlock, or rolled
     /// back by itself. Nothing is recorded. Roll back, and call again.
     #[error(
         "the transaction of `{operation}` ended while its body ran, roll back and call again, and let the body return the errors of its statements"
@@ -145,7 +144,7 @@ pub enum Error {
     Commit {
         /// The operation.
         operation: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: StoreError,
     },
@@ -175,7 +174,7 @@ pub enum Error {
         operation: Arc<str>,
         /// The schema version that it was stored with.
         schema: u32,
-        /// What the codec or the `upgrade` function said.
+        /// The error of the codec or the `upgrade` function.
         #[source]
         source: Unreadable,
     },
@@ -190,7 +189,7 @@ pub enum Error {
     NotLoaded {
         /// The operation.
         operation: Arc<str>,
-        /// What `load` said.
+        /// The error of `load`.
         #[source]
         source: Unreadable,
     },
@@ -265,9 +264,9 @@ pub enum Error {
         id: Arc<str>,
     },
 
-    /// The call was made from inside its own body, with the same key: in the same task, or in one
-    /// where
-    /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt, before the call around it was through.
+    /// The call was made from inside its own body, with the same key, before the call around it had
+    /// ended. It was in the same task, or in one to which [`Attempt::enter`](crate::Attempt::enter)
+    /// carried the attempt.
     #[error(
         "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
     )]
@@ -344,7 +343,7 @@ pub enum Error {
         operation: Arc<str>,
         /// `"key"` or `"scope"`.
         part: &'static str,
-        /// What is wrong with it.
+        /// The fault in it.
         #[source]
         source: KeyError,
     },
@@ -357,7 +356,7 @@ pub enum Error {
     InvalidArguments {
         /// The operation.
         operation: Arc<str>,
-        /// Which one, and what its `Serialize` said.
+        /// Which one, and the error of its `Serialize`.
         #[source]
         source: FingerprintError,
     },

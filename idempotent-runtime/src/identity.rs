@@ -1,4 +1,4 @@
-//! Where a call's record is found, and the keys and ids that are derived from it.
+//! The id of a call's record, and the keys and ids that are derived from it.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use crate::sha256::sha256;
 
 /// Which record belongs to a call: a hash of its operation, scope and key.
 ///
-/// Of one size and one alphabet whatever the key, so that no store's collation, length limit or
+/// It has one size and one alphabet for every key, so that no store's collation, length limit or
 /// delimiter matters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId([u8; 32]);

@@ -35,8 +35,8 @@
 //! * [`idempotent-client`](https://docs.rs/idempotent-client), a crate of its own, is the other
 //!   side: keys and retries for calls that a program makes to a server over HTTP.
 //! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
-//! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write,
-//!   [`fingerprint`] and [`key`] for who must compute the same elsewhere.
+//! * [`store`] is for programs that bring a store of their own, which `store::writing` shows how to
+//!   write. [`fingerprint`] and [`key`] are for programs that must compute the same elsewhere.
 //!
 //! # What is supported
 //!
@@ -51,11 +51,11 @@
 //!
 //! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose
 //!   `on_crash = uncertain`.
-//! * **Blocking functions**, and runtimes other than tokio. One of tokio's must have its time, as
-//!   by `enable_time` and in `#[tokio::main]`: without, a call panics that has to wait for another
-//!   one, or for a store.
-//! * **Going on by itself.** A call that died is run again when somebody calls again. Timers,
-//!   queues and signals are a workflow engine's.
+//! * **Blocking functions**, and runtimes other than tokio. A runtime of tokio's must have its
+//!   time, as by `enable_time` and in `#[tokio::main]`. Without it, a call panics that has to wait
+//!   for another one, or for a store.
+//! * **Going on by itself.** A call that died is run again when the next call comes. Timers, queues
+//!   and signals are a workflow engine's.
 //!
 //! # Features
 //!
@@ -77,8 +77,8 @@
 //! # Crates in signatures
 //!
 //! Types and traits of these crates stand in signatures. A program that brings its own pool, client
-//! or type has it of the same version, and with another one the compiler finds two types of one
-//! name; a newer one of theirs is a breaking change here.
+//! or type has it of the same version: with another one, the compiler finds two types of one name.
+//! A newer version of theirs is a breaking change here.
 //!
 //! | crate | version | where |
 //! |---|---|---|
@@ -192,8 +192,8 @@ pub use crate::{
 /// The crate whose traits [`Codec`] is written in, at the version that it is written in.
 pub use erased_serde;
 
-/// What the attribute's expansion and front ends call. Not for people: it changes with every
-/// release.
+/// The items that the attribute's expansion and front ends call. Not for people: they change with
+/// every release.
 #[doc(hidden)]
 pub mod __private {
     pub use core;
@@ -217,7 +217,8 @@ pub mod __private {
     pub use crate::run::Joined;
 }
 
-/// What the client's crate shares with this one. Not for people: it changes with every release.
+/// The items that the client's crate shares with this one. Not for people: they change with every
+/// release.
 #[doc(hidden)]
 pub mod __client {
     pub use crate::{

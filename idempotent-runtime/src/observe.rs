@@ -18,8 +18,8 @@ pub trait Observer: Send + Sync {
 
     /// A call was answered, or refused: once for each call that gave its caller something. A call
     /// that was dropped gave nothing, and so did one whose body panicked: the
-    /// [transition](Self::transition) tells about its record. A call in a task of its own is answered
-    /// when its body has ended. Where its runtime ends first, this is not called.
+    /// [transition](Self::transition) tells of its record. A call in a task of its own is answered
+    /// when its body has ended. This is not called if its runtime ends first.
     fn answered(&self, answered: &CallEvent<'_>) {
         let _ = answered;
     }
@@ -48,13 +48,13 @@ pub struct RecordEvent<'a> {
     pub operation: &'a str,
     /// The record.
     pub id: RecordId,
-    /// What happened.
+    /// The kind of the change.
     pub change: RecordChange,
     /// The attempt that it happened to.
     pub attempt: u32,
 }
 
-/// What happened to a record.
+/// The kind of a change of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordChange {
@@ -84,8 +84,8 @@ pub enum RecordChange {
     Parked,
     /// The call failed for good, and what its steps did is being undone.
     Undoing,
-    /// The lease was ended, and the next call goes on: this one was dropped, or panicked, or says
-    /// that nothing happened where it could not know what the holder before it had done.
+    /// The lease was ended, and the next call goes on. This call was dropped, or panicked, or says
+    /// that nothing happened and cannot know what the holder before it had done.
     Stopped,
     /// A heartbeat prolonged the lease.
     Heartbeat,
@@ -93,9 +93,9 @@ pub enum RecordChange {
     HeartbeatFailed,
     /// The lease is lost.
     LeaseLost,
-    /// Somebody settled the record.
+    /// An operator settled the record.
     Settled,
-    /// Somebody used up a number that was parked.
+    /// An operator used up a number that was parked.
     Skipped,
 }
 
@@ -133,7 +133,7 @@ pub enum OutboxEvent<'a> {
         /// How many attempts have failed so far.
         attempts: u32,
     },
-    /// The budget of a message is spent. Its key waits until somebody resumes it.
+    /// The budget of a message is spent. Its key waits until an operator resumes it.
     #[non_exhaustive]
     Parked {
         /// The topic.
@@ -155,7 +155,7 @@ pub enum OutboxEvent<'a> {
         reason: &'a str,
     },
     /// The age of the oldest message of this topic that is first in its key, by the database's
-    /// clock: about every 30 seconds, and zero once when there is none any more.
+    /// clock. It comes about every 30 seconds, and is zero once when there is none any more.
     #[non_exhaustive]
     Oldest {
         /// The topic.
@@ -171,7 +171,7 @@ pub enum OutboxEvent<'a> {
 pub struct Purged<'a> {
     /// How many records it deleted.
     pub deleted: u64,
-    /// What ended it early; a [`PurgeTask`](crate::PurgeTask) tries again at its next turn.
+    /// The error that cut it short; a [`PurgeTask`](crate::PurgeTask) tries again at its next turn.
     pub failure: Option<&'a StoreError>,
 }
 
@@ -198,7 +198,7 @@ pub struct FrontEndEvent<'a> {
     /// The operation.
     pub operation: &'a str,
     /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`.
-    /// Of a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
+    /// For a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
     pub kind: &'a str,
     /// The record, where the request or the message names one.
     pub record: Option<RecordId>,
@@ -276,8 +276,8 @@ pub enum CallReport {
         attempt: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// Whether the outcome that is given stands in the store already, be it another attempt's
-        /// that took over; if not, the write is being tried again in the background.
+        /// Whether the given outcome stands in the store, perhaps as that of another attempt that
+        /// took over; if not, the write is being tried again in the background.
         recorded: bool,
     },
     /// An earlier outcome was replayed.
@@ -296,7 +296,7 @@ pub enum CallReport {
     },
     /// The body ran without a record.
     Unprotected(UnprotectedReason),
-    /// There was no answer but an [`Error`](crate::Error).
+    /// There was no answer except an [`Error`](crate::Error).
     Refused,
 }
 
@@ -314,7 +314,7 @@ pub enum UnprotectedReason {
     StoreOutage,
 }
 
-/// Everybody who is told.
+/// All observers that are told.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -345,7 +345,7 @@ impl Observers {
             RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
                 tracing::info!(operation, %id, attempt, ?change, "idempotent call");
             }
-            // That a heartbeat failed is said with its cause, where that is known.
+            // A failed heartbeat is told with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?change, "idempotent call"),
         }
         self.tell(|observer| {

@@ -1,4 +1,4 @@
-//! What an annotated function declares about itself.
+//! The declarations of an annotated function about itself.
 
 use std::{
     any::type_name,
@@ -107,15 +107,15 @@ impl Site {
         ttl: Duration => policy.ttl = Some(ttl);
         /// How long a holder may be silent.
         lease: Duration => policy.lease = Some(lease);
-        /// What a duplicate does meanwhile.
+        /// How a duplicate acts meanwhile.
         in_flight: InFlight => policy.in_flight = Some(in_flight);
-        /// What becomes of a record whose holder vanished.
+        /// How a record whose holder vanished is treated.
         on_crash: OnCrash => policy.on_crash = Some(on_crash);
-        /// What becomes of a call without a key.
+        /// How a call without a key is treated.
         on_missing_key: OnMissingKey => policy.on_missing_key = Some(on_missing_key);
-        /// What becomes of a call without a store.
+        /// How a call without a store is treated.
         on_outage: OnOutage => policy.on_outage = Some(on_outage);
-        /// What becomes of the body when the caller is dropped.
+        /// Whether the body runs on when the caller is dropped.
         on_cancel: OnCancel => on_cancel = on_cancel;
         /// The schema version of the outcome.
         version: u32 => policy.version = version;
@@ -214,15 +214,15 @@ pub struct Operation {
     pub ttl: Option<Duration>,
     /// How long a holder may be silent; `None` where the handle or an expression says it.
     pub lease: Option<Duration>,
-    /// What a duplicate does meanwhile; `None` where the handle says it.
+    /// How a duplicate acts meanwhile; `None` where the handle says it.
     pub in_flight: Option<InFlight>,
-    /// What becomes of a record whose holder vanished; `None` where the handle says it.
+    /// How a record whose holder vanished is treated; `None` where the handle says it.
     pub on_crash: Option<OnCrash>,
-    /// What becomes of a call without a key; `None` where the handle says it.
+    /// How a call without a key is treated; `None` where the handle says it.
     pub on_missing_key: Option<OnMissingKey>,
-    /// What becomes of a call without a store; `None` where the handle says it.
+    /// How a call without a store is treated; `None` where the handle says it.
     pub on_outage: Option<OnOutage>,
-    /// What becomes of the body when the caller is dropped.
+    /// Whether the body runs on when the caller is dropped.
     pub on_cancel: OnCancel,
     /// The schema version of its outcomes.
     pub version: u32,

@@ -14,7 +14,7 @@ use crate::{
     record::{OutcomeKind, RawOutcome},
 };
 
-/// What a protected call returns: a `Result`, or an alias of one.
+/// The return type of a protected call: a `Result`, or an alias of one.
 #[diagnostic::on_unimplemented(
     message = "an idempotent function must return a `Result`, and `{Self}` is none",
     label = "not a `Result`",
@@ -100,7 +100,7 @@ impl Outline {
     }
 }
 
-/// What an implementation encodes with; opaque.
+/// The encoder that an implementation uses; opaque.
 #[derive(Debug)]
 pub struct Encoder<'a>(pub(crate) &'a Coder);
 
@@ -137,7 +137,7 @@ impl Stored {
     ///
     /// # Errors
     ///
-    /// Where they are no encoding of that type.
+    /// When they are no encoding of that type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, BoxError> {
         self.coder.decode(&self.outcome.bytes)
     }

@@ -1,8 +1,8 @@
-//! What an engineer can choose: one enum for each argument of the attribute that is a choice.
+//! The choices of an engineer: one enum for each argument of the attribute that is a choice.
 
 use std::time::Duration;
 
-/// What a duplicate does while the first call is still running.
+/// How a duplicate acts while the first call is still running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InFlight {
@@ -13,8 +13,8 @@ pub enum InFlight {
     Reject,
 }
 
-/// What becomes of a record whose holder vanished. Ordered by strictness: where the record and
-/// the caller differ, the stricter one counts.
+/// How a record whose holder vanished is treated. Ordered by strictness: where the record and the
+/// caller differ, the stricter one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OnCrash {
@@ -22,12 +22,12 @@ pub enum OnCrash {
     Rerun,
     /// The next call takes over and asks the function given to `reconcile(…)` what happened.
     Reconcile,
-    /// The record becomes *uncertain*, and calls say so until somebody settles it, or its first
+    /// The record becomes *uncertain*, and calls say so until an operator settles it, or its first
     /// holder wakes up and tells.
     Uncertain,
 }
 
-/// What becomes of the body when the caller's future is dropped.
+/// Whether the body runs on when the caller's future is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnCancel {
@@ -39,7 +39,7 @@ pub enum OnCancel {
     Detach,
 }
 
-/// What becomes of a call whose key is `None`.
+/// How a call whose key is `None` is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnMissingKey {
@@ -49,16 +49,16 @@ pub enum OnMissingKey {
     Run,
 }
 
-/// What becomes of a call when the store cannot be reached at the claim.
+/// How a call is treated when the store cannot be reached at the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnOutage {
     /// [`Error::Store`](crate::Error::Store); the body does not run.
     Closed,
     /// The body runs unprotected, whatever `on_crash` says, and an event of the level *error* says
-    /// so. Only where the store did not answer or was busy
-    /// ([`StoreError::is_transient`](crate::StoreError::is_transient)), and nobody was seen to hold
-    /// the call: a store that says why it takes nothing, because it is full, say, or may not be
+    /// so. It runs only if the store did not answer or was busy
+    /// ([`StoreError::is_transient`](crate::StoreError::is_transient)), and no holder of the call
+    /// was seen. A store that says why it takes nothing, because it is full, say, or may not be
     /// written, is [`Error::Store`](crate::Error::Store).
     Open,
     /// Finished outcomes are still replayed where they can be read, and other arguments refused;
@@ -66,20 +66,19 @@ pub enum OnOutage {
     ReadOnly,
 }
 
-/// What becomes of a call whose key has been used for one whose outcome has expired since, while
-/// its record is
-/// [kept](crate::handle::Builder::audit_retention).
+/// How a call is treated whose key belongs to an earlier call, of which the outcome has expired and
+/// the record is still [kept](crate::handle::Builder::audit_retention).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExpired {
     /// The body runs: the key is new.
     Run,
-    /// [`Error::Expired`](crate::Error::Expired), until the record is kept no longer; with other arguments,
-    /// [`Error::KeyReused`](crate::Error::KeyReused).
+    /// [`Error::Expired`](crate::Error::Expired), until the record is kept no longer; with other
+    /// arguments, [`Error::KeyReused`](crate::Error::KeyReused).
     Refuse,
 }
 
-/// What becomes of an `Err` that the body returned.
+/// How an `Err` that the body returned is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -88,10 +87,10 @@ pub enum Verdict {
     /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really
     /// means that.
     ///
-    /// After a takeover under [`OnCrash::Rerun`] it is not: of the holder before it nobody knows
-    /// that. The retry is a takeover again.
+    /// After a takeover under [`OnCrash::Rerun`] it is not released: it is unknown what the holder
+    /// before it did. The retry is a takeover again.
     Release,
-    /// Nobody knows: the record becomes *uncertain*.
+    /// It is unknown whether it happened: the record becomes *uncertain*.
     Uncertain,
 }
 
@@ -146,10 +145,10 @@ pub trait ErrorVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unrecorded {
-    /// Nothing happened: the record is released, and a retry runs again. Of takeovers, see
+    /// Nothing happened: the record is released, and a retry runs again. For takeovers, see
     /// [`Verdict::Release`].
     Release,
-    /// Nobody knows: the record becomes *uncertain*.
+    /// It is unknown whether it happened: the record becomes *uncertain*.
     Uncertain,
 }
 
@@ -162,7 +161,7 @@ impl From<Unrecorded> for Verdict {
     }
 }
 
-/// What a reconciling function found out about an attempt whose holder vanished.
+/// The finding of a reconciling function about an attempt whose holder vanished.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reconciled<T, E> {
@@ -170,7 +169,7 @@ pub enum Reconciled<T, E> {
     Happened(T),
     /// It failed, with this error: as if the body had returned it, so `on_error` decides.
     Failed(E),
-    /// Nobody can tell: the record becomes (or stays) *uncertain*.
+    /// The function cannot tell: the record becomes (or stays) *uncertain*.
     Unknown,
     /// It did not happen: the body runs under the claim that already stands.
     ///

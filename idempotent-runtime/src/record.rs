@@ -1,4 +1,4 @@
-//! What stands in a store: the record of one key, and the draft of its next version.
+//! The contents of a store: the record of one key, and the draft of its next version.
 
 pub(crate) mod draft;
 mod outcome;
@@ -34,9 +34,9 @@ pub const LONGEST_TTL: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Record {
-    /// What the record is about; the same in every version.
+    /// The subject of the record; the same in every version.
     pub subject: Arc<Subject>,
-    /// Where the call stands.
+    /// The state of the call.
     pub state: State,
     /// Names this version of the record: fresh at every write.
     pub version: Version,
@@ -46,9 +46,9 @@ pub struct Record {
     pub attempt: u32,
     /// Whose claim it is.
     pub attempt_id: AttemptId,
-    /// Who holds or held it, for people.
+    /// Its present or last holder, for people.
     pub holder: Holder,
-    /// What becomes of it when its holder vanishes.
+    /// How it goes on when its holder vanishes.
     pub on_crash: OnCrash,
     /// When the holder's lease ends, by the store's clock.
     pub lease_end: Time,
@@ -58,8 +58,8 @@ pub struct Record {
     pub finished: Option<Time>,
     /// When the record stops binding calls, if its state allows that: see [`Record::is_expired`].
     pub expires: Time,
-    /// What answers duplicates; only in [`State::Done`], but for a stream and for what is being
-    /// undone.
+    /// The answer to duplicates: only in [`State::Done`], except for a stream and for a record that
+    /// is being undone.
     pub outcome: Option<RawOutcome>,
 }
 
@@ -67,8 +67,8 @@ impl Record {
     /// Begins a record for a store that reads one back from elsewhere, and sets every other field
     /// by its name: `store::writing` (feature `testing`) shows all of them.
     ///
-    /// Until then it is a first attempt of nobody's that runs under [`OnCrash::Rerun`] with the
-    /// token 0, without an outcome, and whose lease and retention ended when it began. A store of
+    /// Until then it is a first attempt without a holder, which runs under [`OnCrash::Rerun`] with
+    /// the token 0 and without an outcome. Its lease and retention ended when it began. A store of
     /// your own that forgets one of the fields fails the conformance suite.
     #[must_use]
     pub fn new(subject: Arc<Subject>, version: Version, created: Time) -> Self {
@@ -105,10 +105,10 @@ impl Record {
         self.is_stream() && Stored::read(self).is_ok_and(|it| it.passes())
     }
 
-    /// Tells whether nobody needs the record any more: it binds no call, and purge may delete it.
+    /// Tells whether the record is no longer needed: it binds no call, and purge may delete it.
     ///
     /// Only finished and released records expire, and running ones that may be run again once
-    /// their lease is over too. What somebody must still settle never does.
+    /// their lease is over too. A record that an operator must still settle never expires.
     #[must_use]
     pub fn is_expired(&self, now: Time) -> bool {
         let forgettable = match self.state {
@@ -126,8 +126,8 @@ impl Record {
         self.is_expired(now) && self.expires.plus(keep) <= now
     }
 
-    /// How long the outcome answers duplicates, as the call that holds or held it chose: what is
-    /// left between the end of its lease and the end of its retention, which whoever holds it moves
+    /// How long the outcome answers duplicates, as the call that holds or held it chose. It is the
+    /// time between the end of its lease and the end of its retention, which a holder moves
     /// together.
     #[must_use]
     pub fn ttl(&self) -> Duration {
@@ -149,7 +149,7 @@ impl Record {
     }
 }
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The operation's stable name.
@@ -158,7 +158,7 @@ pub struct Subject {
     pub scope: Vec<u8>,
     /// The key, readable; empty when it is hidden.
     pub key: Vec<u8>,
-    /// What must be equal in a retry.
+    /// The fingerprint, which must be equal in a retry.
     pub fingerprint: Fingerprinted,
 }
 
@@ -199,19 +199,19 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
-    /// Somebody holds it, or held it and vanished.
+    /// A holder has it, or had it and vanished.
     Running,
     /// Its outcome is recorded.
     Done,
     /// Nothing happened: the next call runs, with any arguments.
     Released,
-    /// Nobody knows whether it happened: somebody must settle it.
+    /// It is unknown whether it happened: an operator must settle it.
     Uncertain,
-    /// Too many holders vanished, or an undo failed: somebody must look at it.
+    /// Too many holders vanished, or an undo failed: an operator must look at it.
     Parked,
     /// It failed for good, and its steps are being undone. Its outcome is the error.
     Undoing,
@@ -267,7 +267,7 @@ impl OnCrash {
     }
 }
 
-/// Who holds a record, for people: never part of a decision.
+/// The holder of a record, for people: never part of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     /// Names the process, such as `host:pid`.

@@ -40,7 +40,7 @@ impl<T: Serialize + ?Sized> Fingerprintable for T {}
 #[derive(Debug)]
 pub struct Call(Box<Description>);
 
-/// What is known of a call so far. It stays where it is from the first word to the last, because
+/// The description of a call so far. It stays where it is from the first word to the last, because
 /// moving it costs more than an allocation.
 #[derive(Debug)]
 struct Description {
@@ -88,7 +88,7 @@ pub(crate) enum Protection {
     None(UnprotectedReason),
 }
 
-/// What a call asks of its record: what a claim is made of, where no outcome stands there already.
+/// The terms of a call for its record: a claim is made of them if no outcome stands there already.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) subject: Arc<Subject>,
@@ -283,8 +283,8 @@ impl Request {
         }
     }
 
-    /// Finds the outcome that answers this call where the store can tell at once: nothing is
-    /// claimed then.
+    /// Finds the outcome that answers this call, if the store can tell at once. Nothing is claimed
+    /// then.
     pub(crate) fn recall(&self, asked: &Asked) -> Option<(Arc<Record>, Time)> {
         if self.old_id.is_some() || asked.numbered.is_some() || is_held(&self.id) {
             return None;
@@ -334,7 +334,7 @@ impl Request {
         }
     }
 
-    /// What the call is about, where it has a record.
+    /// The subject of the call, if it has a record.
     pub(crate) fn subject(&self) -> Option<Arc<Subject>> {
         match &self.protection {
             Protection::Record(asked) => Some(Arc::clone(&asked.subject)),

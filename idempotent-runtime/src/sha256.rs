@@ -4,7 +4,7 @@ use sha2::block_api::compress256;
 
 const BLOCK: usize = 64;
 
-/// What SHA-256 starts from: the square roots of the first eight primes.
+/// The start values of SHA-256: the square roots of the first eight primes.
 const INITIAL: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -18,8 +18,8 @@ const INITIAL: [u32; 8] = [
 
 /// Hashes `buffer`, and leaves it as it was.
 ///
-/// The padding goes behind the bytes instead of into a block of its own: for the few hundred bytes
-/// that are hashed here the general-purpose hasher takes a quarter of its time for such
+/// The padding goes behind the bytes instead of into a block of its own. For the few hundred bytes
+/// that are hashed here, the general-purpose hasher takes a quarter of its time for such
 /// bookkeeping.
 pub fn sha256(buffer: &mut Vec<u8>) -> [u8; 32] {
     const LENGTH: usize = size_of::<u64>();

@@ -1,5 +1,5 @@
-//! What each command does: a table of steps. A step that needs something from outside gets it
-//! through its environment.
+//! The steps of each command, in a table. A step that needs something from outside gets it through
+//! its environment.
 
 use std::{
     num::NonZero,
@@ -44,8 +44,8 @@ const FEATURES: [&str; 16] = [
 /// the other one has a line of its own in the store.
 const ENCRYPTED: [&str; 2] = ["postgres,redis,tls-rustls", "redis,tls-rustls-aws-lc-rs"];
 
-/// Every feature but those that choose an encryption: programs take one, and some need libraries of
-/// the system. The package that tests encryption names its own.
+/// Every feature except those that choose an encryption: programs take one, and some need libraries
+/// of the system. The package that tests encryption names its own.
 fn all_features() -> String {
     let named = FEATURES.iter().filter(|feature| !feature.is_empty());
     let named: Vec<_> = named
@@ -60,7 +60,7 @@ fn all_features() -> String {
 pub(crate) fn test() -> Vec<Step> {
     let features = all_features();
     let all = format!("--workspace {features} --no-fail-fast");
-    // What is ignored elsewhere needs a server, and here it has one. Documentation has other
+    // A test that is ignored elsewhere needs a server, and here it has one. Documentation has other
     // reasons to ignore a listing.
     let mut tests = if is_installed("nextest") {
         // Most tests wait for a server or a timer half of their time.
@@ -140,7 +140,7 @@ fn alone(title: &str, package: &str, feature: &str) -> Step {
     alone
 }
 
-/// What is fuzzed, checked by its own lock file. A library that is named spares its C++, and
+/// The fuzz targets, checked by their own lock file. A library that is named spares its C++, and
 /// nothing is linked.
 fn fuzz() -> Step {
     let mut fuzz = step(
@@ -155,7 +155,7 @@ fn fuzz() -> Step {
     fuzz
 }
 
-/// The library, as the oldest Rust compiles it that its manifest names. What another compiler made
+/// The library, compiled by the oldest Rust that its manifest names. The output of another compiler
 /// is in a folder of its own.
 fn oldest_rust(oldest: &str, features: &str) -> Step {
     let folder = target().join("oldest");

@@ -1,4 +1,4 @@
-//! What the README shows is what there is.
+//! The README shows what there is.
 
 use std::{fs, path::Path};
 

@@ -150,7 +150,7 @@ fn echo(from: Option<impl Read>, mut to: impl Write, tail: &Mutex<Tail>) -> Tall
         tally += Tally::of(&text);
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.push(&text);
-        // Nobody can be told that the terminal is gone.
+        // If the terminal is gone, no one can be told.
         let _ = to.write_all(&line);
     }
     tally

@@ -2,7 +2,7 @@
 
 use std::{fmt, iter::Sum, ops::AddAssign};
 
-/// What the runners counted.
+/// The counts of the runners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u32,
@@ -11,7 +11,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// What a line of a runner's output counts: nothing, unless it is a summary.
+    /// The counts in a line of a runner's output: none, unless it is a summary.
     pub(crate) fn of(line: &str) -> Self {
         let line = plain(line);
         // Nextest shows what a failed test said, indented, and so would a test that runs tests.

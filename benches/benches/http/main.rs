@@ -1,10 +1,10 @@
-//! What the layer costs a service, beside the same service of axum without it: 64 connections over
-//! real sockets, bodies of 200 bytes, the memory store. Client and service share the machine. Where
-//! `wrk` is installed, it is asked, too.
+//! The cost of the layer for a service, beside the same service of axum without it: 64 connections
+//! over real sockets, bodies of 200 bytes, the memory store. Client and service share the machine.
+//! `wrk` is asked, too, if it is installed.
 //!
-//! And on Postgres, where `IDEMPOTENT_TEST_POSTGRES_URL` says where it is: beside a service whose
-//! handler makes the same call of the same store itself, which is two round trips for a fresh key
-//! and one for a replay.
+//! It also measures on Postgres if `IDEMPOTENT_TEST_POSTGRES_URL` says where that is. There it
+//! stands beside a service whose handler makes the same call of the same store itself: two round
+//! trips for a fresh key, and one for a replay.
 
 mod wrk;
 

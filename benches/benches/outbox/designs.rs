@@ -139,7 +139,7 @@ async fn relay<DB: Measured>(
     let mut last = (0, 0);
     loop {
         let was_over = is_over.load(Ordering::SeqCst);
-        // Where another transaction was in the way, it tries again.
+        // It tries again if another transaction was in the way.
         let found = round(&pool, design, &arrivals, &mut last).await;
         if found.is_ok_and(|found| found == 0) && was_over {
             return;
@@ -255,7 +255,7 @@ async fn run<DB: Measured>(pool: &Pool<DB>, design: Design) -> (usize, usize, us
         writers.spawn(async move {
             for _ in 0..EACH {
                 let token = next.fetch_add(1, Ordering::SeqCst);
-                // A transaction that another one was in the way of is one more that rolls back.
+                // If another transaction is in the way, this one rolls back, too.
                 let _ = write(&pool, sends.as_ref(), token).await;
             }
         });

@@ -21,7 +21,7 @@ impl<DB: Measured> Clone for Side<DB> {
     }
 }
 
-/// Writes an order, and sends so many messages: of its customer, or of nobody.
+/// Writes an order, and sends so many messages: of its customer, or of none.
 async fn place<DB: Measured>(Side(pool, outbox): Side<DB>, task: usize, keys: &[bool]) {
     let id = fresh();
     let customer = task as u64 * CUSTOMERS + id % CUSTOMERS;

@@ -53,7 +53,7 @@ pub async fn consume<B: Broker, H: Handler>(
 }
 
 /// Handles what is delivered until the connection is lost, a handler panics or a message cannot be
-/// settled. The broker delivers again what was not settled then: some brokers do only when the
+/// settled. The broker then delivers the unsettled messages again: some brokers do so only when the
 /// connection is closed.
 async fn until_lost<B: Broker, H: Handler>(mut broker: B, handler: &Arc<H>) -> Failure {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
@@ -80,12 +80,12 @@ async fn until_lost<B: Broker, H: Handler>(mut broker: B, handler: &Arc<H>) -> F
             handler.settle(delivery, disposition).await
         });
     };
-    // Those that run go on to their end.
+    // The tasks that run go on to their end.
     tasks.detach_all();
     lost
 }
 
-/// Reads the body of a message. One that cannot be read is a dead letter.
+/// Reads the body of a message. A body that cannot be read makes it a dead letter.
 pub fn read<T: DeserializeOwned>(delivery: &impl Delivery) -> Result<T, Disposition> {
     serde_json::from_slice(delivery.body()).map_err(|error| Disposition::DeadLetter {
         reason: DeadLetterReason::InvalidMessage,

@@ -29,7 +29,7 @@ pub(crate) fn id(number: u32) -> String {
     format!("order-{number}")
 }
 
-/// All messages: the orders, and among them three that nobody can handle.
+/// All messages: the orders, and among them three that no consumer can handle.
 pub(crate) fn messages() -> Result<Vec<Sent>, serde_json::Error> {
     let mut messages = Vec::new();
     for order in orders() {

@@ -23,8 +23,8 @@ use crate::{
 
 const REASON: &str = "reason";
 
-/// How many messages a consumer holds; those that wait for their next try count. Each connection
-/// that is lost counts as a delivery of all of them, so that few are better.
+/// How many messages a consumer holds; those that wait for their next try count. Each lost
+/// connection counts as a delivery of all of them, so a small number is better.
 const PREFETCH: u16 = 8;
 
 pub struct RabbitMq {
@@ -57,7 +57,7 @@ impl RabbitMq {
         channel
             .confirm_select(ConfirmSelectOptions::default())
             .await?;
-        // Without `x-delivery-limit`: `max_deliveries` of our consumer is the first limit.
+        // The queue has no `x-delivery-limit`: `max_deliveries` of our consumer is the first limit.
         let quorum = AMQPValue::LongString("quorum".into());
         arguments.insert("x-queue-type".into(), quorum);
         for name in [queue.to_owned(), dead_letters_of(queue)] {
@@ -153,7 +153,7 @@ impl Broker for RabbitMq {
                 .channel
                 .queue_declare(name, passive, FieldTable::default());
             let queue = declared.await?;
-            // A message that somebody holds does not count as one of the queue.
+            // A message that a consumer holds does not count as one of the queue.
             if queue.consumer_count() == 0 {
                 return Ok(queue.message_count() == 0);
             }

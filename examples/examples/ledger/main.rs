@@ -1,5 +1,5 @@
-//! Money moves between eight accounts, and each transfer moves it once: whoever sends it again, and
-//! whenever the process is killed.
+//! Money moves between eight accounts. Each transfer moves it once, however often it is sent again,
+//! and whenever the process is killed.
 //!
 //! ```sh
 //! cargo run --example ledger
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Two processes are at work, both from this one program. This one is the [bank]: it plans
-//! transfers, and sends each one to three times. It starts the [ledger], which books them in an
-//! SQLite file, and kills it ten times with SIGKILL. Read `ledger.rs` first: its function `post`
-//! has the attribute.
+//! transfers, and sends each of them one to three times. It starts the [ledger], which books them
+//! in an SQLite file, and kills it ten times with SIGKILL. Read `ledger.rs` first: its function
+//! `post` has the attribute.
 
 mod ledger;
 

@@ -1,4 +1,4 @@
-//! What can be chosen on the command line.
+//! The choices on the command line.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub(crate) enum ChildKey {
     LeftOut,
 }
 
-/// What the service does about a charge whose holder vanished.
+/// How the service treats a charge whose holder vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Crash {
     Rerun,

@@ -71,8 +71,8 @@ async fn killed_after_the_charge(
 }
 
 /// Call 1, again: the lease of the dead service must end first. Then the new one takes over, and
-/// the client gives up while the gateway is at work; or nobody knows what happened, and an operator
-/// finds out.
+/// the client gives up while the gateway is at work. Or it is unknown what happened, and an
+/// operator finds out.
 async fn again_after_the_kill(
     world: &mut World,
     table: &mut Table,

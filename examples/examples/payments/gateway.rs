@@ -1,5 +1,5 @@
-//! The payment gateway, somebody else's system: it charges, writes that down, and recognises a key
-//! that it has seen.
+//! The payment gateway, the system of another company: it charges, writes that down, and recognises
+//! a key that it has seen.
 
 use std::{
     collections::HashMap,

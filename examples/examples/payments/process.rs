@@ -97,8 +97,7 @@ impl Drop for Process {
     }
 }
 
-/// In a process that was started: ends it when the one that started it is gone, however that came
-/// about.
+/// Ends a process that was started when the process that started it is gone, for whatever reason.
 pub(crate) fn end_with_parent() {
     listen_to_parent(|_| {});
 }
@@ -106,7 +105,7 @@ pub(crate) fn end_with_parent() {
 /// The same, and gives what the parent says, line by line, to `heard`.
 pub(crate) fn listen_to_parent(mut heard: impl FnMut(&str) + Send + 'static) {
     std::thread::spawn(move || {
-        // Dropped also when `heard` panics, as it does when nobody reads what it prints.
+        // It is dropped also when `heard` panics, as it does when no process reads what it prints.
         let _end = End;
         for line in std::io::stdin().lines().map_while(Result::ok) {
             heard(&line);

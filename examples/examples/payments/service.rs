@@ -24,8 +24,8 @@ async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
         .await
 }
 
-/// The gateway's decision is the outcome. Where it did not answer, a retry may ask it again,
-/// because it knows the key; of one that knows no keys, `uncertain` would be the truth.
+/// The gateway's decision is the outcome. If it did not answer, a retry may ask it again, because
+/// it knows the key. For a gateway that knows no keys, `uncertain` would be the truth.
 #[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
 pub(crate) enum PayError {
     #[verdict(replay)]
@@ -42,7 +42,7 @@ pub(crate) enum PayError {
 /// The first argument of the process that runs [`run`].
 pub(crate) const ROLE: &str = "service";
 
-/// How long a holder may be silent: short, so that nobody waits long for the takeover.
+/// How long a holder may be silent: short, so that no caller waits long for the takeover.
 pub(crate) const LEASE: &str = "1s";
 
 #[derive(Debug, Serialize, Deserialize)]

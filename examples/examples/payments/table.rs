@@ -1,4 +1,4 @@
-//! What was sent and what came back, for people to read.
+//! The requests and their answers, for people to read.
 
 use std::{collections::BTreeSet, io, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::{
     wire::{Charge, Receipt, Refusal},
 };
 
-/// What came back of one request: an answer, or nothing.
+/// The result of one request: an answer, or nothing.
 pub(crate) type Came = io::Result<Result<Receipt, Refusal>>;
 
 /// Every request that the client sent for one charge.
@@ -53,7 +53,7 @@ impl Table {
         println!("{call:>4}  {sent:<13}  {came:<22}  {after:>8}  {note}");
     }
 
-    /// Prints what all of it came to.
+    /// Prints the result of all of it.
     pub(crate) fn end(&self, log: &[Entry]) {
         let charges = log.iter().filter(|entry| entry.is_new).count();
         println!(

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::Failure;
 
-/// What a client asks the service for.
+/// The charge that a client asks the service for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charge {
     pub(crate) order: String,
@@ -19,7 +19,7 @@ pub(crate) struct Charge {
     pub(crate) amount: u64,
 }
 
-/// What it gets.
+/// The receipt that it gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     pub(crate) charge: String,
@@ -89,7 +89,7 @@ where
             let mut connection = BufReader::new(connection);
             if let Ok(question) = read(&mut connection).await {
                 let answer = answer(question).await;
-                // Whoever hung up meanwhile gets no answer.
+                // A client that hung up meanwhile gets no answer.
                 let _ = write(&mut connection, &answer).await;
             }
         });

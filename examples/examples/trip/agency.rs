@@ -13,7 +13,7 @@ pub(super) const LEASE: Duration = Duration::from_millis(600);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Trip {
     pub(super) id: String,
-    /// Where the process stops and waits to be killed: in a step, or in an undo.
+    /// The place where the process stops and waits to be killed: in a step, or in an undo.
     #[serde(skip)]
     pub(super) stops_at: Option<String>,
 }
@@ -74,7 +74,7 @@ async fn booked(name: &'static str, gateway: SocketAddr, trip: &Trip) -> Result<
         .await
 }
 
-/// The same without the library: whoever finds the call half-way begins anew.
+/// The same without the library: a process that finds the call half-way begins anew.
 pub(super) async fn book_unprotected(gateways: Gateways, trip: &Trip) -> Result<(), BookError> {
     for (name, gateway) in super::plan::GATEWAYS.into_iter().zip(gateways.0) {
         gateway::book(gateway, &trip.id, &random_key()).await?;

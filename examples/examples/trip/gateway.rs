@@ -33,7 +33,7 @@ impl Drop for Gateway {
 }
 
 impl Gateway {
-    /// What it has in its books for a trip: how many bookings, and how many of them are cancelled.
+    /// The number of bookings for a trip in its books, and how many of them are cancelled.
     pub(super) fn books(&self, trip: &str) -> Result<(usize, usize), Failure> {
         let log = fs::read_to_string(&self.log)?;
         let lines = || log.lines().map(|line| line.split(' ').collect::<Vec<_>>());

@@ -18,7 +18,7 @@ use super::{
 /// The gateways, in the order in which a trip is booked.
 pub(super) const GATEWAYS: [&str; 3] = ["flight", "hotel", "car"];
 
-/// Where the desk books.
+/// The agency at which the desk books.
 pub(super) struct Agency {
     pub(super) file: PathBuf,
     pub(super) gateways: [SocketAddr; 3],
@@ -78,7 +78,7 @@ pub(super) fn parked_and_resumed(
 }
 
 impl Agency {
-    /// Has a desk book, and kills it where it says that it has come there. Whether it did.
+    /// Has a desk book, and kills it where it says that it has come there. Returns whether it did.
     fn kill_at(&self, trip: &str, place: &str) -> Result<bool, Failure> {
         let said = self.desk(trip, Some(place), false)?;
         Ok(said == place)

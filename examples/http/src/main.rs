@@ -81,7 +81,7 @@ async fn pay(then: Then) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What happens to the first attempt of each call.
+/// The trouble that the first attempt of each call meets.
 const TROUBLES: [Trouble; 10] = [
     Trouble::AnswerLost,
     Trouble::RequestLost,
@@ -126,8 +126,8 @@ fn client() -> Result<ClientWithMiddleware, Failure> {
     Ok(keys.client(reqwest::Client::builder())?)
 }
 
-/// One of several processes over one database, until whoever started it is gone. It says where it
-/// listens.
+/// One of several processes over one database, until the process that started it is gone. It says
+/// where it listens.
 async fn serve(database: &str, journal: &str) -> Result<(), Failure> {
     let idem = Idempotency::new(PostgresStore::connect(database).await?);
     println!("{}", service::start(idem, Journal::at(journal), 0).await?);

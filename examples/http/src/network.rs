@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr};
 
 use idempotent_runtime::testing::{Disconnect, Proxy};
 
-/// What happens to the next request.
+/// The trouble that the next request meets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trouble {
     None,
@@ -35,7 +35,7 @@ impl Network {
         Proxy::to(service).await.map(Self)
     }
 
-    /// Where the client finds the service.
+    /// The address at which the client finds the service.
     pub(crate) fn address(&self) -> SocketAddr {
         self.0.address()
     }

@@ -38,7 +38,7 @@ struct Receipt {
     cents: u64,
 }
 
-/// Who calls, as the authentication found out.
+/// The user who calls, as the authentication found out.
 #[derive(Clone, Copy)]
 struct User {
     id: u64,
@@ -71,7 +71,8 @@ pub(crate) async fn start(
     Ok(address)
 }
 
-/// Puts the user of the token among the request's extensions. A request of nobody ends here.
+/// Puts the user of the token among the request's extensions. A request without a known user ends
+/// here.
 async fn authenticate(mut request: Request, next: Next) -> Response {
     let Some(user) = user_of(&request) else {
         return StatusCode::UNAUTHORIZED.into_response();

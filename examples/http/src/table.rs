@@ -1,8 +1,8 @@
-//! What came back, for people to read.
+//! The answers, for people to read.
 
 use crate::{Failure, network::Trouble};
 
-/// What came back of one call.
+/// The result of one call.
 pub(crate) struct Row {
     pub(crate) attempts: u32,
     pub(crate) replayed: bool,

@@ -1,4 +1,5 @@
-//! Before the first byte of a call leaves: what the journal says about it, and what it is told.
+//! The journal before the first byte of a call leaves: what it says about the call, and what it is
+//! told.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -17,12 +18,12 @@ use crate::wire::retry_after;
 use crate::wire::send::{KeyedCall, Sending};
 use idempotent_runtime::{StoreError, StoreErrorKind, Time};
 
-/// What the journal knew.
+/// The journal's knowledge of a call.
 #[derive(Debug)]
 pub(crate) enum Begun {
     /// Nothing, or this call has no place in it.
     New,
-    /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same
+    /// The call was begun earlier, and it is not known here how it ended, or whether it is the same
     /// one.
     Again {
         /// The header of its key as it stands in the journal, where it does.
@@ -32,13 +33,13 @@ pub(crate) enum Begun {
     Over(Response),
 }
 
-/// What becomes of a call that stands in the journal.
+/// The fate of a call that stands in the journal.
 enum Standing {
     /// It is over.
     Over(Response),
     /// It is open, and is sent again.
     Open,
-    /// It is somebody else's, or may be, and the server is asked.
+    /// It is another caller's, or may be, and the server is asked.
     OfAnother,
 }
 
@@ -61,8 +62,7 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         let is_anothers = match take(sending, keyed, &entry, &standing)? {
             Standing::Over(response) => return Ok(Begun::Over(response)),
             Standing::Open => false,
-            // Whoever made it was told how it ended, and may have changed the same thing again
-            // since.
+            // Its caller was told how it ended, and may have changed the same thing again since.
             Standing::OfAnother
                 if standing.ending.is_some()
                     && is_resumed(sending, &entry)
@@ -72,8 +72,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             }
             Standing::OfAnother => true,
         };
-        // What is not sent takes nothing up, so that whoever began it knows what became of it. What
-        // is over stays as it is.
+        // A call that is not sent takes nothing up, so the call that began the entry knows what
+        // became of it. An entry that is over stays as it is.
         if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
             return Err(unknown(StopReason::Deadline, CallSummary::unsent(entry.id.key)).into());
         }
@@ -87,8 +87,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     }
 }
 
-/// Writes the call into the journal, where it has a place in it and was not taken from there; else,
-/// or where it stands there, answers with what does.
+/// Writes the call into the journal, if it has a place in it and was not taken from there. Answers
+/// with the entry that stands there already, if there is one.
 async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
     if !keyed.journaled {
         return Ok(None);
@@ -102,14 +102,14 @@ async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Resul
     if let Err(error) = &standing
         && may_be_written(error)
     {
-        // Whoever is told that nothing was sent may do something else, so nobody is to send it from
-        // there.
+        // A caller that is told that nothing was sent may do something else, so the call must not
+        // be sent from there.
         finish::withdraw(sending.inner, keyed).await;
     }
     Ok(standing.map_err(|source| failed(keyed, source))?)
 }
 
-/// The journal may have written what it was asked to, and its answer was lost.
+/// The journal may have written the entry, and its answer was lost.
 fn may_be_written(error: &StoreError) -> bool {
     use StoreErrorKind::{Other, Unavailable};
     matches!(error.kind(), Unavailable | Other)
@@ -124,7 +124,7 @@ fn resumed<'a>(sending: &'a Sending<'_>, entry: &Entry) -> Option<&'a Resumed> {
     resumed.filter(|resumed| resumed.id == entry.id)
 }
 
-/// It was listed, and who was to make its bytes again has made others.
+/// The call was listed, and the bytes that its caller was to make again are others.
 fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> bool {
     let made =
         resumed(sending, entry).is_some_and(|resumed| resumed.written == Written::ByTheCaller);
@@ -133,7 +133,7 @@ fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> 
     made && standing.digest.is_some_and(is_another)
 }
 
-/// Lets a call that stands in the journal count as begun by this one; somebody else may have been
+/// Lets a call that stands in the journal count as begun by this one; another process may have been
 /// quicker.
 async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> Result<bool> {
     let journal = &sending.inner.journal;
@@ -186,7 +186,7 @@ fn take(
         Compared::ServerKnows if sending.is_unprotected() => {
             return Err(unknown(StopReason::Undeclared, call()).into());
         }
-        // What stands there is somebody else's, or may be, and stays as it is.
+        // The entry that stands there is another caller's, or may be, and stays as it is.
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
             return Ok(Standing::OfAnother);
         }
@@ -224,7 +224,7 @@ fn take(
     }
 }
 
-/// Why a call is not sent that the journal does not know.
+/// Why a call that the journal does not know is not sent.
 fn unsendable(
     sending: &Sending<'_>,
     keyed: &KeyedCall,
@@ -233,12 +233,12 @@ fn unsendable(
     if keyed.age >= sending.profile.oldest() {
         return Some(StopReason::Age);
     }
-    // Whoever retries outside decides that, and names no key.
+    // A retry outside decides that, and names no key.
     let is_resumed = undecided.is_some() && keyed.named;
     (is_resumed && sending.is_unprotected()).then_some(StopReason::Undeclared)
 }
 
-/// How a call is to be taken that has the key of one in the journal.
+/// How a call with the key of one in the journal is to be taken.
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
     /// It is the same one.
@@ -249,9 +249,9 @@ enum Compared {
     ServerKnows,
 }
 
-/// Compares what is asked for with what stands, of which it is known where it `goes_on` with that,
-/// whatever its credentials. `without_headers` is the digest of what is asked for as an earlier
-/// release made it, of less than is compared now: where that stands, headers may differ, so nothing
+/// Compares the call with the entry that stands. A call that `goes_on` is known to go on with it,
+/// whatever its credentials. `without_headers` is the digest of the call as an earlier release made
+/// it, of less than is compared now. If the entry has that digest, headers may differ, so nothing
 /// is answered from it.
 fn compare(
     asked: &Entry,
@@ -261,13 +261,13 @@ fn compare(
 ) -> Compared {
     let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    // Whoever goes on with a call may have a new token. Elsewhere other credentials may be of
-    // another account, at which the server does something else: what it says there does not end the
+    // A caller that goes on with a call may have a new token. Elsewhere other credentials may be of
+    // another account, at which the server does something else: its answer there does not end the
     // call.
     let may_end = is_open && (same_caller || goes_on || standing.caller.is_none());
     let Some(stands) = standing.digest else {
-        // Nothing is ever answered from an entry without a digest, so whoever makes its stream
-        // again may say how it ended.
+        // Nothing is ever answered from an entry without a digest, so a caller that makes its
+        // stream again may say how it ended.
         return if may_end {
             Compared::Equal
         } else {
@@ -279,7 +279,7 @@ fn compare(
         Some(_) if without_headers == Some(stands) && may_end => Compared::Equal,
         Some(_) if without_headers == Some(stands) => Compared::ServerKnows,
         Some(asked) if asked != stands && same_caller => Compared::Other,
-        // What a stream is told must not be taken for the answer to the bytes that stand there.
+        // The answer to a stream must not be taken for the answer to the bytes that stand there.
         Some(_) | None => Compared::ServerKnows,
     }
 }

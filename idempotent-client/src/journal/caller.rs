@@ -1,5 +1,5 @@
-//! Who asks: servers keep the keys of each account apart, so an answer that one caller got is
-//! nobody else's.
+//! The caller: servers keep the keys of each account apart, so an answer that one caller got is no
+//! other caller's.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -29,11 +29,11 @@ pub(crate) fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
     value.is_sensitive() || CREDENTIALS.contains(name)
 }
 
-/// A digest of who makes the call `id`: of its account where one is named, else of the credentials
+/// A digest of the caller of the call `id`: of its account if one is named, else of the credentials
 /// on the request.
 ///
-/// The key of the call goes into it, so that digests neither tell which calls have one caller, nor
-/// can be looked up.
+/// The key of the call goes into it. So digests do not tell which calls have one caller, and cannot
+/// be looked up.
 pub(crate) fn caller(id: &EntryId, headers: &HeaderMap, key: &HeaderName) -> [u8; 32] {
     let mut buffer = Vec::new();
     for part in [
@@ -49,7 +49,7 @@ pub(crate) fn caller(id: &EntryId, headers: &HeaderMap, key: &HeaderName) -> [u8
             .iter()
             .filter(|(name, value)| *name != key && is_credential(name, value))
             .collect();
-        // The order of the lines of one header counts, that of headers does not.
+        // The order of the lines of one header counts; the order of headers does not.
         credentials.sort_by_key(|(name, _)| name.as_str());
         for (name, value) in credentials {
             write_framed(&mut buffer, name.as_str().as_bytes());

@@ -1,4 +1,4 @@
-//! After a call: what the journal is told. It is told after the server, so a failure here changes
+//! The journal after a call: how it is told. It is told after the server, so a failure here changes
 //! nothing about the call.
 
 use http::{
@@ -34,19 +34,19 @@ const KEPT: [HeaderName; 12] = [
     HeaderName::from_static("repr-digest"),
 ];
 
-/// What the last attempt of a call means to whoever asks for that call later.
+/// The meaning of the last attempt of a call to a later call with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// It is what the call came to.
     Outcome,
-    /// This attempt did nothing, such as one that the server, or somebody before it, did not let
-    /// through, or after which the server says that the key is free again.
+    /// This attempt did nothing. For example, the server, or a proxy before it, did not let it
+    /// through, or the server said that the key is free again.
     NotDone,
     /// It does not say what happened.
     Open,
 }
 
-/// What an attempt means after which there is nothing more to find out.
+/// The meaning of an attempt after which there is nothing more to find out.
 pub(crate) fn meaning(attempted: &Attempted) -> Meaning {
     let Attempted::Answered(read) = attempted else {
         return Meaning::Open;
@@ -60,7 +60,7 @@ pub(crate) fn meaning(attempted: &Attempted) -> Meaning {
     }
 }
 
-/// What an attempt means that is the last one only because no other one is allowed.
+/// The meaning of an attempt that is the last one only because no other one is allowed.
 impl From<Happened> for Meaning {
     fn from(happened: Happened) -> Self {
         match happened {
@@ -91,9 +91,9 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless
-/// another process took it up: that one is told from there, or whoever lists the call where it
-/// dies.
+/// Writes how a call ended. A call whose key cannot be named again is forgotten instead, unless
+/// another process took it up. That process is told from there, or, if it dies, the process that
+/// lists the call.
 pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     inner.undecided.forget(&keyed.live.id);
     if !keyed.journaled {
@@ -115,16 +115,17 @@ pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     }
 }
 
-/// Lets the key of a call that did not happen be used as if it was new, and answers whether it may
-/// be told so: not where another process took the call up meanwhile, and what that one did is not
-/// known here, nor where the journal cannot be told, and it will be sent again from there.
+/// Lets the key of a call that did not happen be used as if it was new, and answers whether the
+/// caller may be told so. It may not if another process took the call up meanwhile: what that one
+/// did is not known here. It may not, either, if the journal cannot be told: the call will be sent
+/// again from there.
 pub(crate) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) -> bool {
     inner.undecided.forget(&keyed.live.id);
     withdraw(inner, keyed).await
 }
 
-/// Takes a call out of the journal that was not sent, or did nothing, and answers whether nobody
-/// sends it from there.
+/// Takes a call that was not sent, or did nothing, out of the journal, and answers whether it is
+/// sure not to be sent from there.
 pub(crate) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
     if !keyed.journaled {
         return true;

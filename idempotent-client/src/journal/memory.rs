@@ -16,12 +16,11 @@ use idempotent_runtime::{StoreError, StoreErrorKind, Time};
 /// Remembers calls while the process lives: one intent is one call within it.
 ///
 /// It has two bounds. Beyond 16 MiB of bodies and headers, the oldest calls lose theirs: an
-/// unfinished one then reports
-/// [`Resend::BodyNotKept`](crate::Resend::BodyNotKept), one that ended
-/// [`ClientError::ResultGone`](crate::ClientError::ResultGone), and their keys stay known. Beyond 10 000 calls, the
-/// oldest that ended are forgotten, and their keys count as new. Unfinished ones are never
-/// forgotten, however old they are, because their keys would count as new: where there are 10 000
-/// of them, a new call is refused with [`StoreErrorKind::Full`], and nothing is sent, until
+/// unfinished one then reports [`Resend::BodyNotKept`](crate::Resend::BodyNotKept), one that ended
+/// [`ClientError::ResultGone`](crate::ClientError::ResultGone), and their keys stay known. Beyond
+/// 10 000 calls, the oldest that ended are forgotten, and their keys count as new. Unfinished ones
+/// are never forgotten, however old they are, because their keys would count as new. If there are
+/// 10 000 of them, a new call is refused with [`StoreErrorKind::Full`], and nothing is sent, until
 /// [`IdempotencyKeys::forget`](crate::IdempotencyKeys::forget) makes room.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
@@ -127,8 +126,8 @@ fn weight(entry: &Entry) -> usize {
     length(&entry.headers, false) + entry.body.as_ref().map_or(0, Bytes::len) + answer
 }
 
-/// Leaves the key as it is written, which is marked: in another way, it may be another one to the
-/// server.
+/// Leaves the key, which is marked, as it is written: written in another way, it may be another key
+/// to the server.
 fn strip(entry: &mut Entry) {
     let headers = mem::take(&mut entry.headers);
     let key = headers.iter().filter(|(_, value)| value.is_sensitive());
@@ -183,7 +182,7 @@ impl ClientJournal for MemoryJournal {
         calls.change(id, |entry| {
             entry.caller = Some(*caller);
             entry.ending = Some(ending.clone());
-            // What was sent is no longer needed once its outcome is known.
+            // The request is no longer needed once its outcome is known.
             entry.body = None;
         });
         calls.shed();

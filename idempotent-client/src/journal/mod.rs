@@ -1,5 +1,5 @@
-//! What a program remembers of the calls that it makes, so that a restart neither forgets a key nor
-//! makes up another one.
+//! The journal: a program's memory of the calls that it makes, so that a restart neither forgets a
+//! key nor makes up another one.
 
 pub(crate) mod begin;
 pub(crate) mod caller;
@@ -34,29 +34,29 @@ use idempotent_runtime::{StoreError, Time};
 /// Keeps calls from before their first byte leaves until their outcome is known, and longer.
 ///
 /// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An
-/// `Arc` of a journal is one, so that the application keeps a handle to purge it by.
+/// `Arc` of a journal is a journal, too, so the application can keep a handle to purge it by.
 ///
 /// # Errors
 ///
-/// Each method fails where the journal cannot be read or written, and may have been carried out all
+/// Each method fails if the journal cannot be read or written, and may have been carried out all
 /// the same. A call that cannot be written down is not sent.
 ///
 /// # Cancel safety
 ///
-/// A future of these methods may be dropped at any await. What it asked for is then carried out
-/// whole or not at all, and possibly only after the drop.
+/// A future of these methods may be dropped at any await. Its work is then carried out whole or not
+/// at all, and possibly only after the drop.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
-    /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive
-    /// whatever the journal is meant to survive; else it answers with what stands there, and
+    /// Writes `entry` if nothing stands under its id, and answers `None` once it will survive all
+    /// that the journal is meant to survive. Else it answers with the entry that stands there, and
     /// changes nothing.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
 
-    /// Answers with what stands under `id`, and writes nothing.
+    /// Answers with the entry that stands under `id`, and writes nothing.
     async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError>;
 
-    /// Takes up the entry under `id`, where one stands that has no ending and was
-    /// [begun](Entry::begun) by `seen`, and by no other since: from then on it counts as begun by
+    /// Takes up the entry under `id`, if one stands that has no ending and was
+    /// [begun](Entry::begun) by `seen`, and by no other since. From then on it counts as begun by
     /// `begun`. Nothing else of it changes. Looking and writing are one atomic step, and the answer
     /// tells whether it was taken up.
     async fn take_up(
@@ -66,8 +66,8 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
         begun: &[u8; 16],
     ) -> Result<bool, StoreError>;
 
-    /// Writes the ending of the entry under `id`, where one stands, and in place of its
-    /// [`caller`](Entry::caller) the one who is told of it.
+    /// Writes the ending of the entry under `id`, if one stands. The caller that is told of it
+    /// takes the place of its [`caller`](Entry::caller).
     async fn finish(
         &self,
         id: &EntryId,
@@ -75,26 +75,26 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
         ending: &Ending,
     ) -> Result<(), StoreError>;
 
-    /// Deletes the entry under `id`, where one stands that has no ending and was
-    /// [begun](Entry::begun) by this begin, and by no other since: what somebody else took up
-    /// meanwhile stays. `None` is an entry that names no begin. Looking and deleting are one atomic
-    /// step, and the answer tells whether it was deleted.
+    /// Deletes the entry under `id`, if one stands that has no ending and was [begun](Entry::begun)
+    /// by this begin, and by no other since. An entry that another begin took up meanwhile stays.
+    /// `None` is an entry that names no begin. Looking and deleting are one atomic step, and the
+    /// answer tells whether it was deleted.
     async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError>;
 
-    /// Deletes the entry under `id`, where one stands, whoever is making the call.
+    /// Deletes the entry under `id`, if one stands, no matter which process is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
 
-    /// At most `limit` entries without an ending, oldest first. One that cannot be read stands in
-    /// the list as what is left of it, so that it keeps no other one back and is not passed over.
+    /// At most `limit` entries without an ending, oldest first. An entry that cannot be read stands
+    /// in the list with the parts that are left of it: it keeps no other one back and is not passed
+    /// over.
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError>;
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and
     /// says how many.
     ///
-    /// A key whose entry is gone counts as new: whoever asks with it again sends it, and a server
-    /// that has forgotten it, too, does it again. So `before` is to lie further back than anybody
-    /// repeats an intent, or the intent is to say
-    /// [when it began](crate::Intent::begun).
+    /// A key whose entry is gone counts as new: a call with it is sent again, and a server that has
+    /// forgotten it, too, does it again. So `before` must lie further back than any repeat of an
+    /// intent, or the intent must say [when it began](crate::Intent::begun).
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
 }
 
@@ -166,16 +166,16 @@ pub struct Entry {
     /// The headers that belong to the request itself. Those that say who is asking are never
     /// written down.
     pub headers: HeaderMap,
-    /// A one-way digest of who asked, from which no credentials can be read; `None` where an
-    /// earlier release wrote the entry. Once it has an ending, that was told to this caller, and to
+    /// A one-way digest of the caller, from which no credentials can be read; `None` if an earlier
+    /// release wrote the entry. Once the entry has an ending, that was told to this caller, and to
     /// no other.
     pub caller: Option<[u8; 32]>,
-    /// Which begin this is, a random number of its own each time: in the journal, the last one that
-    /// may have sent the call; `None` where an earlier release wrote the entry.
+    /// Which begin this is, a random number of its own each time. In the journal, it is the last
+    /// one that may have sent the call; `None` if an earlier release wrote the entry.
     pub begun: Option<[u8; 16]>,
     /// The digest of method, target, body and the headers that belong to the request itself; `None`
-    /// for a stream, whose bytes nobody had seen. An earlier release took no header into it but the
-    /// content type.
+    /// for a stream, whose bytes were not yet seen. An earlier release took no header into it
+    /// except the content type.
     pub digest: Option<[u8; 32]>,
     /// The body, where it is in memory and not too long.
     pub body: Option<Bytes>,
@@ -187,18 +187,18 @@ pub struct Entry {
     pub ending: Option<Ending>,
 }
 
-/// Says that a call stands in a journal and cannot be read: it may have been sent, and nobody knows
-/// how it ended. Find out what happened, and take it out, with [`ClientJournal::forget`] where its
-/// id can be read.
+/// Says that a call stands in a journal and cannot be read: it may have been sent, and it is
+/// unknown how it ended. Find out what happened, and take it out, with [`ClientJournal::forget`]
+/// where its id can be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("a call that may have been sent cannot be read from the journal, it stands in {place}")]
 pub struct CorruptEntry {
     /// Which call it is, where that much can be read.
     pub id: Option<Box<EntryId>>,
-    /// Where it stands, in words of the journal by which an operator finds it, such as ``row 7 of
-    /// `idempotent_calls` ``.
+    /// The place where it stands, in words of the journal by which an operator finds it, such as
+    /// ``row 7 of `idempotent_calls` ``.
     pub place: String,
-    /// What the journal found.
+    /// The error that the journal found.
     pub source: StoreError,
 }
 

@@ -13,7 +13,7 @@ use crate::policy::decide::Protection;
 use crate::policy::profile::{Profile, Support};
 use idempotent_runtime::Time;
 
-/// A call that was written down, and of which nobody here knows how it ended.
+/// A call that was written down, and whose end is not known here.
 #[derive(Clone, Debug)]
 pub struct PendingCall {
     entry: Entry,
@@ -31,7 +31,7 @@ pub(crate) struct Resumed {
     types: usize,
 }
 
-/// Who has the bytes of such a request.
+/// The place that the bytes of such a request come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     /// The journal had them.
@@ -41,9 +41,9 @@ pub(crate) enum Written {
 }
 
 impl Resumed {
-    /// The call that a request was made from, where it was made from one. Takes the type of its
-    /// body that was written down out of a request that has been given another one: a form that was
-    /// made again names its boundary, which is another one, in a line beside it.
+    /// The call that a request was made from, if it was made from one. If the request has been
+    /// given another type of its body, the type that was written down is taken out of it. A form
+    /// that was made again names its boundary, which is another one, in a line beside it.
     pub(crate) fn settle(extensions: &Extensions, headers: &mut HeaderMap) -> Option<Self> {
         let resumed: &Self = extensions.get()?;
         let types = headers.get_all(CONTENT_TYPE).iter();
@@ -67,12 +67,12 @@ pub enum Resend {
     /// Its key is older than the server keeps keys: sent again, it might be done twice. Find out
     /// what happened.
     TooOld,
-    /// Nobody knows whether its server honours keys, and its method may not be repeated: sent
+    /// It is unknown whether its server honours keys, and its method may not be repeated: sent
     /// again, it might be done twice. Find out what happened, or
     /// [declare](crate::KeysBuilder::server) that the server does.
     Undeclared,
-    /// The journal does not have its bytes. Who can make them again sends the call
-    /// [with them](PendingCall::request_with_body).
+    /// The journal does not have its bytes. A caller that can make them again sends the call [with
+    /// them](PendingCall::request_with_body).
     BodyNotKept,
 }
 
@@ -125,8 +125,8 @@ impl PendingCall {
         &self.entry.url
     }
 
-    /// How old its key is: [`Duration::MAX`] where it was made later than the clock says now, by
-    /// more than clocks differ. Then one of the two was wrong, and nobody knows.
+    /// How old its key is: [`Duration::MAX`] if it was made later than the clock says now, by more
+    /// than clocks differ. Then one of the two clocks was wrong, and the age is unknown.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.age
@@ -138,26 +138,26 @@ impl PendingCall {
         self.resend
     }
 
-    /// The same call with the same key and the same bytes, to be sent by `client`, which must have
-    /// the middleware that this came from; `None` where it cannot be sent again. Headers that say
-    /// who is asking were never written down: put them on it. Where it does not stand in the
+    /// The same call with the same key and the same bytes, to be sent by `client`; `None` if it
+    /// cannot be sent again. The client must have the middleware that this came from. Headers that
+    /// say who is asking were never written down: put them on it. It is not sent
+    /// ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)) if it does not stand in the
     /// journal any more by then, or is over there and only its method would allow to ask the server
-    /// again, it is not sent ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)). Its
-    /// extension names its [account](Self::account) and its [key](Self::key): a [`ClientCall`] put
-    /// in its place must do so, too.
+    /// again. Its extension names its [account](Self::account) and its [key](Self::key): a
+    /// [`ClientCall`] put in its place must do so, too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
         self.request_of(client, body, Written::ByTheJournal)
     }
 
-    /// The same, with bytes that were made again: where the journal did not keep them
-    /// ([`Resend::BodyNotKept`]), or as well as where it did. Other bytes than those that it saw
-    /// are not sent ([`ClientError::KeyReusedLocally`](crate::ClientError::KeyReusedLocally)); of a
-    /// stream it saw none.
+    /// The same, with bytes that were made again, whether the journal kept them or not
+    /// ([`Resend::BodyNotKept`]). Other bytes than those that it saw are not sent
+    /// ([`ClientError::KeyReusedLocally`](crate::ClientError::KeyReusedLocally)); of a stream it
+    /// saw none.
     ///
-    /// Where the bytes are [made for each attempt](ClientCall::body_from), leave them empty here,
-    /// and put a [`ClientCall`] in the place of the one that stands there. A form with parts, which
+    /// If the bytes are [made for each attempt](ClientCall::body_from), leave them empty here, and
+    /// put a [`ClientCall`] in the place of the one that stands there. A form with parts, which
     /// `multipart` puts on the request, takes their place, too.
     #[must_use]
     pub fn request_with_body(

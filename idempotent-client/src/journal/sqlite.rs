@@ -22,12 +22,12 @@ use idempotent_runtime::{
     StoreError, Time,
 };
 
-/// Remembers calls in a SQLite file, which several processes may share. What is written is on the
-/// disk before the call is sent.
+/// Remembers calls in a SQLite file, which several processes may share. Each entry is on the disk
+/// before its call is sent.
 ///
 /// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that
-/// have an intent: set the permissions of its folder where others must not read them. Of the
-/// headers that say who is asking, only a digest is in it.
+/// have an intent. Set the permissions of its folder if others must not read them. The headers that
+/// say who is asking stand in it only as a digest.
 ///
 /// # Examples
 ///
@@ -56,8 +56,8 @@ impl SqliteJournal {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be opened or written, where it is no database, or where a newer
-    /// release wrote it.
+    /// If the file cannot be opened or written, if it is no database, or if a newer release wrote
+    /// it.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         const DOING: &str = "opening the journal";
         let options = SqliteConnectOptions::new()
@@ -76,8 +76,8 @@ impl SqliteJournal {
     }
 
     /// Takes connections from the application's own pool, and begins the names of its tables with
-    /// `prefix`: `idempotent_` is what [`open`](Self::open) takes. Durability is what the
-    /// application chose. Call [`migrate`](Self::migrate) once.
+    /// `prefix`: [`open`](Self::open) takes `idempotent_`. The application chooses the durability.
+    /// Call [`migrate`](Self::migrate) once.
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ impl SqliteJournal {
         })
     }
 
-    /// Makes the journal's tables, or brings them up to date. Safe at every start, also of several
-    /// processes at once.
+    /// Makes the journal's tables, or brings them up to date. It is safe at every start, also of
+    /// several processes at once.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl ClientJournal for SqliteJournal {
             if !self.run(DOING, insert).await?.is_empty() {
                 return Ok(None);
             }
-            // Where it was deleted in between, nothing stands there any more.
+            // If it was deleted in between, nothing stands there any more.
             if let Some(standing) = self.find(&entry.id).await? {
                 return Ok(Some(standing));
             }
@@ -212,7 +212,7 @@ impl ClientJournal for SqliteJournal {
             Ending::Gone => (GONE, None, None, None),
             Ending::Burned => (BURNED, None, None, None),
         };
-        // What was sent is no longer needed once its outcome is known.
+        // The request is no longer needed once its outcome is known.
         let update = self
             .query(
                 "UPDATE",

@@ -1,4 +1,4 @@
-//! Calls that stand in no journal and may have been done: their keys, for whoever sends them again
+//! Calls that stand in no journal and may have been done: their keys, for when they are sent again
 //! in this process.
 
 use std::{
@@ -9,12 +9,13 @@ use std::{
 use crate::journal::EntryId;
 use idempotent_runtime::Time;
 
-/// Since when there is the key of each such call. Each is remembered from before its first attempt
-/// until its outcome is known, so that nothing is lost where its future is dropped.
+/// The moment from which each such call has its key. Each is remembered from before its first
+/// attempt until its outcome is known, so nothing is lost if its future is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Undecided(Mutex<HashMap<EntryId, Time>>);
 
-/// Beyond so many, the oldest are forgotten: whoever was told their keys has not come back.
+/// Beyond so many, the oldest are forgotten: the callers that were told their keys have not come
+/// back.
 const MOST: usize = 10_000;
 
 impl Undecided {

@@ -1,5 +1,5 @@
-//! What to do after an attempt: the whole policy, without a request, a clock or a random number of
-//! its own.
+//! The decision after an attempt: the whole policy, without a request, a clock or a random number
+//! of its own.
 
 mod again;
 mod judge;
@@ -18,18 +18,18 @@ use crate::policy::redirect;
 use crate::wire::problem::Problem;
 use idempotent_runtime::wire::Kind;
 
-/// What one attempt showed.
+/// The result of one attempt, as it was observed.
 #[derive(Clone, Debug)]
 pub(crate) enum Observed {
     /// The server answered.
     Answer(Answered),
     /// No connection came about, so the server saw nothing.
     NotSent,
-    /// The connection was cut, or nobody waited any longer, after bytes had left: the server may
-    /// have done everything.
+    /// The connection was cut, or the wait ended, after bytes had left: the server may have done
+    /// everything.
     Lost,
-    /// What failed will fail in the same way again, such as a certificate or a redirect that leads
-    /// nowhere.
+    /// The attempt will fail in the same way again, such as for a certificate or a redirect that
+    /// leads nowhere.
     Hopeless,
     /// Another middleware failed for a reason of its own, or gave up, before it sent the call or
     /// afterwards.
@@ -51,9 +51,9 @@ pub(crate) struct Answered {
     pub(crate) led_here: bool,
     /// How long the next attempt is to wait.
     pub(crate) retry_after: Option<Duration>,
-    /// What a header of the vendor says about asking again.
+    /// The word of a vendor's header about asking again.
     pub(crate) verdict: Option<bool>,
-    /// What its body says.
+    /// The problem in its body.
     pub(crate) problem: Problem,
 }
 
@@ -93,7 +93,7 @@ impl Progress {
     }
 }
 
-/// What makes it safe to send a call again.
+/// The reason why it is safe to send a call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// A key, which the server honours.
@@ -111,13 +111,13 @@ impl Protection {
         matches!(self, Protection::Key | Protection::KeyOnTrial)
     }
 
-    /// What may have happened may be sent again.
+    /// A call that may have happened may be sent again.
     pub(crate) fn repeats(self) -> bool {
         matches!(self, Protection::Key | Protection::Method)
     }
 }
 
-/// What to do.
+/// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Hand the answer, or the error, to the caller: it is what happened.
@@ -136,11 +136,11 @@ pub(crate) enum Next {
 pub(crate) enum Stopped {
     /// The key belongs to another request.
     KeyReused,
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Unknown(StopReason),
     /// It did not happen.
     Exhausted(StopReason),
-    /// The server wants to be asked later than anybody waits.
+    /// The server wants to be asked later than the limits allow.
     RetryLater(Duration),
     /// It happened, and its response is not to be had.
     ResultGone,
@@ -158,7 +158,7 @@ pub enum StopReason {
     Deadline,
     /// The origin has had all the retries that its budget allows.
     Budget,
-    /// Nobody knows whether the server honours keys.
+    /// It is unknown whether the server honours keys.
     Undeclared,
     /// Its body was a stream, and is gone.
     Body,
@@ -172,17 +172,18 @@ pub enum StopReason {
     Hopeless,
     /// Another middleware failed for a reason of its own, and may have sent it before.
     Middleware,
-    /// The server, or somebody before it, did not let a later attempt through, such as with 401 or
-    /// 501: that says nothing about the earlier one. Nor does a failure of the address that it was
-    /// led on to, a later attempt to delete that finds nothing, or an answer that says of itself
-    /// that it is [about one attempt alone](crate::KeyStatus::Open).
+    /// The server, or a proxy before it, did not let a later attempt through, such as with 401 or
+    /// 501: that says nothing about the earlier one. The same holds for a failure of the address
+    /// that it was led on to, and for a later attempt to delete that finds nothing. It also holds
+    /// for an answer that says of itself that it is [about one attempt
+    /// alone](crate::KeyStatus::Open).
     Refused,
     /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried
     /// out: the `Location` stands in the last answer.
     Moved,
     /// It did nothing here, but the journal may hold it as one to be sent: another process took it
-    /// up, or the journal could not be told. The same is said where somebody took it out of the
-    /// journal while it was made.
+    /// up, or the journal could not be told. The same is said if it was taken out of the journal
+    /// while it was made.
     Journal,
 }
 
@@ -219,8 +220,8 @@ pub(crate) fn decide(
 }
 
 impl Answered {
-    /// The request was not let through, so that the answer is about this attempt alone. One that
-    /// was recorded is about the attempt that ran.
+    /// The request was not let through, so that the answer is about this attempt alone. A recorded
+    /// answer is about the attempt that ran.
     fn refuses(&self) -> bool {
         let refuses = is_refusal(self.status, self.problem.kind);
         let is_unsupported = self.status == StatusCode::NOT_IMPLEMENTED
@@ -229,7 +230,7 @@ impl Answered {
     }
 
     /// A condition does not hold, or nothing is there to be deleted, and the attempt before may
-    /// have seen to that. A server that honours keys would answer with what that one came to.
+    /// have seen to that. A server that honours keys would answer with the result of that one.
     fn may_come_of_the_call(&self, progress: &Progress) -> bool {
         let by_method = progress.protection == Protection::Method;
         let is_gone = matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE);
@@ -249,7 +250,7 @@ const REFUSALS: [u16; 17] = [
     307, 308, 401, 403, 405, 407, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
 ];
 
-/// The server, or somebody before it, did not let the request through, and nothing ran.
+/// The server, or a proxy before it, did not let the request through, and nothing ran.
 pub(crate) fn is_refusal(status: StatusCode, kind: Option<Kind>) -> bool {
     let by_kind = matches!(
         kind,
@@ -266,8 +267,8 @@ pub(crate) fn is_refusal(status: StatusCode, kind: Option<Kind>) -> bool {
 }
 
 impl Observed {
-    /// The server says in so many words that the call is running: it is up, and to be asked again,
-    /// however often, until it is done.
+    /// The server says plainly that the call is running: it is up, and is asked again, however
+    /// often, until the call is done.
     #[must_use]
     pub(crate) fn is_running(&self) -> bool {
         let Observed::Answer(answer) = self else {

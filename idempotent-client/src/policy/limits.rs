@@ -16,8 +16,8 @@ pub struct Limits {
     pub(crate) budget: Budget,
 }
 
-/// How many attempts beyond the first an origin gets, over all calls: retries in spite of it would
-/// only keep down a server that is down.
+/// How many attempts beyond the first an origin gets, over all calls: more retries would only keep
+/// down a server that is down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     pub(crate) reserve: f64,
@@ -39,12 +39,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. One that
-    /// is answered by the word that the call is running does not count, nor as a retry of the
-    /// origin: it is waited for, less and less often, until the deadline; once it was asked for as
-    /// often as it has attempts, ten times a second at most, however short the pauses are, and a
-    /// pause beyond the deadline is made shorter. With a single attempt nothing is sent again, and
-    /// nothing is waited for.
+    /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. An attempt
+    /// that is answered by the word that the call is running does not count, also not as a retry of
+    /// the origin. The call is then asked for, less and less often, until the deadline. Once it was
+    /// asked for as often as it has attempts, it is asked for ten times a second at most, however
+    /// short the pauses are. A pause beyond the deadline is made shorter. With a single attempt
+    /// nothing is sent again, and nothing is waited for.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
@@ -53,8 +53,8 @@ impl Limits {
 
     /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An
     /// attempt that is under way then is given up. Time that is spent before the first one counts,
-    /// on reading or hashing the body and on writing the call down: where none is left then,
-    /// nothing is sent.
+    /// on reading or hashing the body and on writing the call down. If none is left then, nothing
+    /// is sent.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -116,7 +116,7 @@ impl Default for Budget {
 
 impl Budget {
     /// Lets every call add `share` of an attempt, and begins with `reserve` attempts, which is also
-    /// the most that is saved up. Unless set, ten and one for five calls.
+    /// the most that is saved up. Unless set, the reserve is ten, and five calls add one attempt.
     #[must_use]
     pub fn new(reserve: u32, share: f64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What is known about a server before anything is sent to it.
+//! The facts that are known about a server before anything is sent to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use idempotent_runtime::Time;
 /// How a server takes keys, and what its answers mean.
 ///
 /// Giving a server a profile that [honours keys](Support::Declared) is a promise about that server:
-/// a call whose outcome is not known is sent again on the strength of it.
+/// a call whose outcome is not known is sent again because of it.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub(crate) header: HeaderName,
@@ -39,16 +39,16 @@ pub enum KeyStyle {
 pub enum Support {
     /// Its documentation says so.
     Declared,
-    /// Nobody knows. Keys are sent, and nothing is sent again that may have happened.
+    /// It is unknown. Keys are sent, and a call that may have happened is not sent again.
     Undeclared,
 }
 
-/// What a 409 means that does not say so itself.
+/// The meaning of a 409 that does not say it itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Conflict {
     /// It is the application's, and the answer. After an attempt that may have been done, it leaves
-    /// that one open, unless it says of itself that it is a recorded answer: a server may also mean
+    /// that one open, unless it says of itself that it is a recorded answer. A server may also mean
     /// that the attempt is still running.
     Application,
     /// The first request with this key is still running.
@@ -87,7 +87,7 @@ impl Profile {
         }
     }
 
-    /// A server of which nobody knows whether it honours keys: it gets them, and is not relied on.
+    /// A server of which it is unknown whether it honours keys: it gets them, and is not relied on.
     #[must_use]
     pub fn undeclared() -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Profile {
         self
     }
 
-    /// Sets what a 409 means that does not say so itself.
+    /// Sets the meaning of a 409 that does not say it itself.
     #[must_use]
     pub fn conflict(mut self, conflict: Conflict) -> Self {
         self.conflict = conflict;
@@ -132,10 +132,10 @@ impl Profile {
     }
 
     /// Adds a header that makes a request what it is, such as one that chooses a version of the
-    /// API: a journal keeps it, and a call that is sent again after a restart has it again. With
-    /// another value it is another request, which is refused under the same key. Those that
-    /// describe the body or make conditions are kept and compared anyway. One that says who is
-    /// asking never is, nor is a value that is marked as sensitive.
+    /// API. A journal keeps it, and a call that is sent again after a restart has it again. With
+    /// another value it is another request, which is refused under the same key. Headers that
+    /// describe the body or make conditions are kept and compared anyway. A header that says who is
+    /// asking is never kept, and a value that is marked as sensitive is not, either.
     #[must_use]
     pub fn request_header(mut self, header: HeaderName) -> Self {
         let names = self.request_headers.iter().cloned();
@@ -152,9 +152,9 @@ impl Profile {
         self
     }
 
-    /// How old the key of an entry is. Where it was made later than `now`, by more than clocks
-    /// differ, one of the two was read from a wrong clock: then it counts as too old, because
-    /// nobody knows.
+    /// How old the key of an entry is. If it was made later than `now`, by more than clocks differ,
+    /// one of the two was read from a wrong clock. Then it counts as too old, because its age is
+    /// unknown.
     pub(crate) fn age(&self, entry: &Entry, now: Time) -> Duration {
         if entry.created.since(now) > self.skew {
             Duration::MAX
@@ -165,7 +165,8 @@ impl Profile {
 
     /// How old a key may be when it is sent.
     pub(crate) fn oldest(&self) -> Duration {
-        // A server that keeps keys for minutes only would leave nothing: then half of it counts.
+        // A server that keeps keys for minutes only would leave nothing: then half of that time
+        // counts.
         self.retention
             .saturating_sub(self.skew)
             .max(self.retention / 2)

@@ -1,9 +1,9 @@
-//! What the client beneath sends again by itself: only what a server of HTTP/2 says that it did not
-//! begin.
+//! The requests that the client beneath sends again by itself: only those that a server of HTTP/2
+//! says that it did not begin.
 //!
-//! A failed connection is taken for a call that was not sent. That holds only where nothing was
-//! sent before it in the same attempt, so an application's own policy of retries has no place
-//! beneath: it may send again what was carried out.
+//! A failed connection is taken for a call that was not sent. That holds only if nothing was sent
+//! before it in the same attempt. So an application's own policy of retries has no place beneath:
+//! it may send again a request that was carried out.
 
 use std::error::Error as StdError;
 
@@ -19,8 +19,8 @@ impl PartialEq<&str> for Anywhere {
     }
 }
 
-/// Does what clients do that were given no policy; such a one cannot be had once another one stands
-/// in its place.
+/// Does the same as a client that was given no policy. That policy cannot be had once another one
+/// stands in its place.
 pub(crate) fn policy() -> retry::Builder {
     let policy = retry::for_host(Anywhere).no_budget();
     policy.classify_fn(|attempt| {

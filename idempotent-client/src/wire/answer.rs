@@ -1,4 +1,4 @@
-//! Responses: read where that is needed to know how a call ended, and put together again.
+//! Responses: they are read if that is needed to know how a call ended, and put together again.
 
 use std::{
     collections::VecDeque,
@@ -23,8 +23,8 @@ use crate::wire::problem::Problem;
 use crate::wire::retry_after;
 use idempotent_runtime::clock::Clock;
 
-/// The longest response that is read before it is handed on. What is cut off half-way is then seen,
-/// and tried again.
+/// The longest response that is read before it is handed on. A response that is cut off half-way is
+/// then noticed, and the call is tried again.
 const LONGEST: u64 = 1 << 20;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -45,7 +45,7 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// Reads the body where it says how long it is, or is a document, which nobody takes piece by
+    /// Reads the body if it says how long it is, or is a document, which no caller takes piece by
     /// piece. A stream of events is handed on as it comes.
     pub(crate) async fn whole(response: Response) -> reqwest::Result<Self> {
         let length = response.content_length();
@@ -95,7 +95,7 @@ impl Read {
         })
     }
 
-    /// Hides a key that the server says again from whoever prints the response.
+    /// Hides a key that the server says again, so that a printed response does not show it.
     pub(crate) fn hide(&mut self, key: &HeaderName) {
         let headers = self.response.headers_mut().iter_mut();
         for (_, value) in headers.filter(|(name, _)| *name == key) {
@@ -103,7 +103,7 @@ impl Read {
         }
     }
 
-    /// What decides.
+    /// The parts that decide.
     pub(crate) fn answered(&self, profile: &Profile, clock: &dyn Clock) -> Answered {
         let headers = self.response.headers();
         let verdicts = profile.verdicts.iter();
@@ -119,7 +119,7 @@ impl Read {
         }
     }
 
-    /// What the body of an error says about keys.
+    /// The word of an error's body about keys.
     pub(crate) fn problem(&self) -> Problem {
         match &self.body {
             Some(body) if self.response.status().as_u16() >= 400 => Problem::read(body),
@@ -137,7 +137,7 @@ impl Read {
         self.response.extensions().get()
     }
 
-    /// What the server says of the key itself. A replay is of a key that has an outcome, whatever
+    /// The server's word about the key itself. A replay is of a key that has an outcome, whatever
     /// else it says.
     pub(crate) fn key_status(&self) -> KeyStatus {
         let status = self.response.headers().get(STATUS);

@@ -1,5 +1,5 @@
-//! The attempts of a call, one after the other, until one of them tells how it ended or nobody can
-//! know.
+//! The attempts of a call, one after the other, until one of them tells how it ended or it cannot
+//! be known.
 
 use std::{error::Error as StdError, sync::atomic::Ordering, time::Duration};
 
@@ -20,12 +20,12 @@ use crate::wire::failure;
 use crate::wire::outer_retry;
 use crate::wire::send::{KeyedCall, Sending};
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug)]
 pub(crate) enum Attempted {
     Answered(Read),
     Failed(Error),
-    /// Nobody waited any longer.
+    /// The time to wait was over.
     TimedOut,
 }
 
@@ -157,7 +157,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Sends a request, and what the server asks for in its place, without the key.
+    /// Sends a request, and the one that the server asks for in its place, without the key.
     async fn follow(
         &self,
         request: Request,
@@ -215,7 +215,7 @@ impl Sending<'_> {
         })
     }
 
-    /// What the server has said counts for more than what is known of it.
+    /// The server's own word counts for more than the profile.
     pub(crate) fn protection(&self) -> Protection {
         let has_key = self.protection.is_key();
         if has_key && self.inner.ignores_keys(&self.origin) {

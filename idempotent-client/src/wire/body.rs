@@ -27,8 +27,8 @@ use idempotent_runtime::{__client::write_framed, BoxError};
 pub(crate) struct Repeatable {
     request: Request,
     body: Source,
-    /// Of method, target, body and the request's own headers; `None` for a stream, whose bytes
-    /// nobody has seen yet.
+    /// The digest of method, target, body and the request's own headers; `None` for a stream, whose
+    /// bytes were not yet seen.
     pub(crate) digest: Option<[u8; 32]>,
     /// The digest as it was made before headers were a part of it.
     pub(crate) without_headers: Option<[u8; 32]>,
@@ -38,7 +38,7 @@ pub(crate) struct Repeatable {
 enum Source {
     /// The body of the request, which is in memory.
     Request,
-    /// A function, and what its bytes were when they were hashed.
+    /// A function, and the hash of its bytes.
     Made {
         factory: Factory,
         length: u64,
@@ -49,8 +49,8 @@ enum Source {
 }
 
 impl Repeatable {
-    /// Reads a body that says how long it is and is at most `limit` bytes long into memory. What
-    /// would differ between two forms with the same parts, their boundary, is settled.
+    /// Reads a body that says how long it is and is at most `limit` bytes long into memory. The
+    /// boundary, which would differ between two forms with the same parts, is settled.
     pub(crate) async fn new(
         mut request: Request,
         profile: &Profile,
@@ -183,7 +183,7 @@ impl Repeatable {
     }
 }
 
-/// What must be equal in a call that is sent again.
+/// The digest that must be equal in a call that is sent again.
 fn digest(request: &Request, headers: &HeaderMap, body: &[u8; 32]) -> [u8; 32] {
     let mut buffer = Vec::new();
     for part in [
@@ -195,7 +195,7 @@ fn digest(request: &Request, headers: &HeaderMap, body: &[u8; 32]) -> [u8; 32] {
         write_framed(&mut buffer, part);
     }
     let mut headers: Vec<_> = headers.iter().collect();
-    // The order of the lines of one header counts, that of headers does not.
+    // The order of the lines of one header counts; the order of headers does not.
     headers.sort_by_key(|(name, _)| name.as_str());
     for (name, value) in headers {
         write_framed(&mut buffer, name.as_str().as_bytes());
@@ -227,8 +227,9 @@ fn digest_without_headers(request: &Request, body: &[u8; 32]) -> [u8; 32] {
     Sha256::digest(&buffer).into()
 }
 
-/// Passes a body on while it is what was hashed. The frame that would complete it is passed on only
-/// when everything was the same, so that a server never gets a whole body that is another one.
+/// Passes a body on while it is the same as the hashed one. The frame that would complete it is
+/// passed on only when everything was the same, so that a server never gets a whole body that is
+/// another one.
 struct Checked {
     inner: Body,
     hasher: Sha256,
@@ -338,7 +339,7 @@ mod tests {
         assert_ne!(one, digest_of(with("if-none-match", "1")).await);
     }
 
-    /// What stands in a file is a promise: both forms are those of every release since.
+    /// Digests in a file are a promise: both forms are those of every release since.
     #[tokio::test]
     async fn cl10_digests_are_the_same_in_every_release() {
         let mut request = with("content-type", "text/plain");

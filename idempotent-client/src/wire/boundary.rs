@@ -9,9 +9,9 @@ use http::{
 
 use idempotent_runtime::__client::{Hex, sha256, write_framed};
 
-/// Puts another boundary in the place of the random one, where the body is one with parts.
+/// Puts another boundary in the place of the random one, if the body is one with parts.
 ///
-/// Whoever makes a form takes a new boundary each time. A server that compares bytes, and the
+/// Code that makes a form takes a new boundary each time. A server that compares bytes, and the
 /// journal, would then take one intent that is asked for twice for two requests under one key.
 pub(crate) fn settle(headers: &mut HeaderMap, body: Bytes) -> Bytes {
     let Some((settled, content_type)) = settled(headers, &body) else {
@@ -45,7 +45,7 @@ fn settled(headers: &HeaderMap, body: &Bytes) -> Option<(Bytes, HeaderValue)> {
     Some((settled.freeze(), content_type))
 }
 
-/// What stands before the boundary in a content type, the boundary, and what stands after it.
+/// The text before the boundary in a content type, the boundary, and the text after it.
 fn split(content_type: &str) -> Option<(&str, &str, &str)> {
     const NAME: &str = "boundary=";
     let lower = content_type.to_ascii_lowercase();
@@ -63,13 +63,13 @@ fn split(content_type: &str) -> Option<(&str, &str, &str)> {
         None => (0, value.find([';', ' ', '\t']).unwrap_or(value.len())),
     };
     let boundary = &value[from..until];
-    // What is escaped in quotes is not taken apart.
+    // A boundary with escapes in quotes is not taken apart.
     let is_plain = !boundary.is_empty() && !boundary.contains('\\');
     is_plain.then(|| (&content_type[..at + from], boundary, &value[until..]))
 }
 
-/// What stands around the boundary wherever it stands at the beginning of a line, after two
-/// hyphens; `None` where the body does not end as one with parts.
+/// The pieces of a body around each boundary at the beginning of a line, after two hyphens; `None`
+/// if the body does not end as one with parts.
 fn pieces<'a>(body: &'a [u8], boundary: &str) -> Option<Vec<&'a [u8]>> {
     let delimiter = format!("--{boundary}");
     let delimiter = delimiter.as_bytes();

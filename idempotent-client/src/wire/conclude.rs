@@ -1,4 +1,4 @@
-//! The end of a call: what the caller and the journal get.
+//! The end of a call: the answer to the caller, and the entry in the journal.
 
 use reqwest::Response;
 use reqwest_middleware::Result;
@@ -15,7 +15,7 @@ use crate::wire::failure::transport;
 use crate::wire::send::{KeyedCall, Sending};
 
 impl Sending<'_> {
-    /// Hands over what the last attempt showed, and tells the journal what that means.
+    /// Hands over the result of the last attempt, and tells the journal what that means.
     pub(crate) async fn hand_on(
         mut self,
         attempted: Attempted,
@@ -63,7 +63,8 @@ impl Sending<'_> {
         true
     }
 
-    /// What becomes of a call that did nothing here, and that somebody may send from the journal.
+    /// The error of a call that did nothing here, and that another process may send from the
+    /// journal.
     fn taken_up(&self, keyed: &KeyedCall, attempted: Attempted) -> ClientError {
         let call = self.ended(keyed, attempted);
         ClientError::Unknown {
@@ -102,13 +103,13 @@ impl Sending<'_> {
                     may_be_told = finish::nothing_happened(self.inner, &keyed).await;
                 }
             }
-            // Who is told that it did not happen may do something else meanwhile, so nobody sends
-            // it later.
+            // A caller that is told that it did not happen may do something else meanwhile, so it
+            // must not be sent later.
             Stopped::Exhausted(_) => {
                 may_be_told = finish::nothing_happened(self.inner, &keyed).await;
             }
-            // Left open, it would count as what may have happened, and not be sent again, or not be
-            // told as what did nothing.
+            // Left open, it would count as a call that may have happened. It would not be sent
+            // again, or not be reported as a call that did nothing.
             Stopped::RetryLater(_)
                 if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
             {

@@ -1,4 +1,4 @@
-//! How long is waited for something.
+//! The longest wait for something.
 
 use std::{
     future::{Future, poll_fn},
@@ -9,7 +9,7 @@ use std::{
 
 use idempotent_runtime::clock::Timer;
 
-/// What comes of `future` before `end`, as the timer counts; `None` where it is not done then.
+/// The result of `future` before `end`, as the timer counts; `None` if it is not done then.
 pub(crate) async fn before<T>(
     timer: &dyn Timer,
     end: Duration,
@@ -21,7 +21,7 @@ pub(crate) async fn before<T>(
         if let Poll::Ready(done) = future.as_mut().poll(context) {
             return Poll::Ready(Some(done));
         }
-        // What is done at once needs no timeout.
+        // A future that is done at once needs no timeout.
         let timeout = timeout.get_or_insert_with(|| timer.sleep_until(end));
         timeout.as_mut().poll(context).map(|()| None)
     })

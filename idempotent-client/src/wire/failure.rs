@@ -1,4 +1,4 @@
-//! What a failure to get an answer says about whether anything was sent.
+//! Whether anything was sent, by the failure to get an answer.
 
 use std::{error::Error as StdError, io};
 
@@ -9,11 +9,11 @@ use crate::key::ClientKey;
 use crate::policy::decide::Observed;
 use crate::policy::redirect::TooMany;
 
-/// What it says of the call with this key.
+/// The meaning of a failure for the call with this key.
 pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     let Some(transport) = transport(error) else {
-        // Another middleware may send calls of its own through one like this, and hand on what
-        // became of those.
+        // Another middleware may send calls of its own through one like this, and hand on how those
+        // ended.
         let is_ours = ClientError::from_error(error).is_some_and(|ended| ended.key() == key)
             || causes(error).any(<dyn StdError>::is::<TooMany>);
         return if is_ours {
@@ -27,7 +27,8 @@ pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     } else if !transport.is_connect() {
         Observed::Lost
     } else {
-        // Who wrapped the failure may have tried several times, and this is only the last.
+        // The middleware that wrapped the failure may have tried several times, and this is only
+        // the last one.
         let is_wrapped = matches!(error, Error::Middleware(_));
         match (causes(error).any(is_bad_certificate), is_wrapped) {
             (true, true) => Observed::Failed,

@@ -1,11 +1,11 @@
-//! Problem bodies (RFC 9457), and what a server says in them about a key.
+//! Problem bodies (RFC 9457), and the word of a server in them about a key.
 
 use std::time::Duration;
 
 use idempotent_runtime::wire::{KeyAction, Kind};
 use serde::Deserialize;
 
-/// An error body, as far as it says something about a key.
+/// The part of an error body that says something about a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// Which problem it is, where it is one about keys.
@@ -16,7 +16,7 @@ pub(crate) struct Problem {
     pub(crate) has_key_action: bool,
     /// When to try again.
     pub(crate) retry_after: Option<Duration>,
-    /// An opaque handle for whoever finds out what happened.
+    /// An opaque handle for an operator who finds out what happened.
     pub(crate) operation_ref: Option<String>,
     /// Stripe's `error.type` and `error.code`.
     pub(crate) stripe: Option<StripeError>,
@@ -34,8 +34,8 @@ pub(crate) struct StripeError {
 }
 
 impl Problem {
-    /// Reads an error body. Whatever is not understood is left out, because a body is the server's
-    /// and may be anything.
+    /// Reads an error body. A part that is not understood is left out, because a body is the
+    /// server's and may be anything.
     #[must_use]
     pub(crate) fn read(body: &[u8]) -> Self {
         let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(body) else {

@@ -13,8 +13,9 @@ use http::{
 use crate::journal::caller::is_credential;
 use crate::policy::profile::Profile;
 
-/// What the body is, what is accepted, on which conditions the request is to be carried out, and as
-/// which method. With another one of them, it would be another request.
+/// The headers that say what the body is, what is accepted, on which conditions the request is to
+/// be carried out, and as which method. With another value of one of them, it would be another
+/// request.
 const ALWAYS: [HeaderName; 20] = [
     ACCEPT,
     ACCEPT_LANGUAGE,

@@ -10,14 +10,14 @@ use http::{
 use idempotent_runtime::record::{Time, micros};
 
 /// How long the server wants the next attempt to wait, counted from its answer. A moment that is
-/// past is no wait at all; what is malformed or negative is as good as absent.
+/// past is no wait at all; a malformed or negative value is as good as absent.
 ///
 /// A date is counted from the answer's own `Date`, because the server's clock is not ours; `now`
-/// stands in where there is none.
+/// stands in if there is none.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are more seconds than anybody waits.
+        // More digits than fit are more seconds than any wait.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = date(text)?;

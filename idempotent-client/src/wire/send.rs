@@ -40,16 +40,16 @@ pub(crate) struct Sending<'a> {
     pub(crate) attempts: u32,
     /// How many of them were answered that the call is running.
     pub(crate) waits: u32,
-    /// The call that was listed in the journal, and is sent only where it still stands there.
+    /// The call that was listed in the journal, and is sent only if it still stands there.
     pub(crate) resumed: Option<Resumed>,
     pub(crate) was_early: bool,
     pub(crate) may_have_happened: bool,
-    /// The server did what it was asked, as far as is known, and told where to read of it. What
-    /// fails there fails afterwards.
+    /// The server seems to have done what it was asked, and told where to read of it. A failure
+    /// there comes afterwards.
     pub(crate) led_on: AtomicBool,
 }
 
-/// What a call has that has a key.
+/// The facts about a call with a key.
 #[derive(Debug)]
 pub(crate) struct KeyedCall {
     pub(crate) live: Live,
@@ -57,12 +57,13 @@ pub(crate) struct KeyedCall {
     pub(crate) age: Duration,
     /// When that was, by the timer.
     pub(crate) given: Duration,
-    /// Since when there is the key, by the clock of the wall, which goes on while a machine sleeps.
+    /// The moment from which the key exists, by the clock of the wall, which goes on while a
+    /// machine sleeps.
     pub(crate) created: Time,
-    /// A digest of who asks.
+    /// A digest of the caller.
     pub(crate) caller: [u8; 32],
-    /// What tells this begin of the call from every other one, in this process and in those that
-    /// share its journal.
+    /// A number that tells this begin of the call from every other one, in this process and in
+    /// those that share its journal.
     pub(crate) begun: [u8; 16],
     /// The call stands in the journal.
     pub(crate) journaled: bool,
@@ -70,7 +71,7 @@ pub(crate) struct KeyedCall {
     pub(crate) named: bool,
     /// The caller wrote the key on the request.
     pub(crate) written: bool,
-    /// An earlier pass of the same call sent it: whoever retries outside asks again.
+    /// An earlier pass of the same call sent it: a retry outside asks again.
     pub(crate) was_sent: bool,
 }
 
@@ -127,12 +128,12 @@ pub(crate) async fn send(
     sending.attempt_until_known(extensions, next).await
 }
 
-/// Takes out of an address who is asking. Clients make a header of it where they make a request of
-/// an address; of one that comes with such an address they make none, and what they would show of
-/// it, to a proxy or in the authority of HTTP/2, does not belong there. No journal is to keep it
-/// either.
+/// Takes the user and the password out of an address. Clients make a header of them when they make
+/// a request of an address. They make none for a request that comes with such an address. The user
+/// does not belong where they would show it then, to a proxy or in the authority of HTTP/2. No
+/// journal is to keep it, either.
 fn take_out_user(url: &mut Url) {
-    // What has no host has no user either.
+    // An address without a host has no user, either.
     let _has_none = url.set_username("").and_then(|()| url.set_password(None));
 }
 
@@ -162,7 +163,7 @@ fn wants_key(call: &ClientCall, method: &Method, written: Option<&ClientKey>) ->
 }
 
 impl Protection {
-    /// What the method promises by itself.
+    /// The promise of the method by itself.
     pub(crate) fn of(method: &Method) -> Self {
         if method.is_idempotent() {
             Protection::Method
@@ -171,7 +172,7 @@ impl Protection {
         }
     }
 
-    /// What a key adds, where the server is known to honour it or not.
+    /// The protection with a key, by whether the server is known to honour it.
     pub(crate) fn with_key(self, support: Support) -> Self {
         match (support, self) {
             (Support::Declared, _) => Protection::Key,
@@ -182,7 +183,7 @@ impl Protection {
 }
 
 impl Sending<'_> {
-    /// Gives the call its key, writes it down, and hands back the response where the journal has it
+    /// Gives the call its key, writes it down, and hands back the response if the journal has it
     /// already.
     async fn give_key(
         &mut self,
@@ -235,7 +236,7 @@ impl Sending<'_> {
         Ok(self.goes_on(begun))
     }
 
-    /// The response, where the call is over.
+    /// The response, if the call is over.
     fn goes_on(&mut self, begun: Begun) -> Option<Response> {
         match begun {
             Begun::New => None,
@@ -250,7 +251,7 @@ impl Sending<'_> {
         }
     }
 
-    /// The key of the call, and since when there is that key.
+    /// The key of the call, and the moment from which that key exists.
     fn choose_key(
         &mut self,
         written: Option<ClientKey>,
@@ -278,8 +279,8 @@ impl Sending<'_> {
         })
     }
 
-    /// Sends the key as it was written before: in another way, it is another key to a server that
-    /// takes keys as they stand.
+    /// Sends the key as it was written before: written in another way, it is another key to a
+    /// server that takes keys as they stand.
     fn keep_spelling(&mut self, mut written: HeaderValue) {
         sensitive(&mut written);
         let headers = self.request.request_mut().headers_mut();
@@ -287,7 +288,7 @@ impl Sending<'_> {
     }
 }
 
-/// Whoever retries outside hands on the last error, and an earlier pass may have sent the call.
+/// A retry outside hands on the last error, and an earlier pass may have sent the call.
 fn of_a_later_pass(error: Error) -> Error {
     let Some(ClientError::Journal { key, .. }) = ClientError::from_error(&error) else {
         return error;

@@ -1,4 +1,4 @@
-//! What is known only when called: the steps between the begin of a call and its run.
+//! The steps between the begin of a call and its run: they are known only when it is called.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -56,7 +56,7 @@ impl Expansion<'_> {
         quote!(#private::Call::#method(&mut #call, #values);)
     }
 
-    /// What a duplicate must have in common with the first call.
+    /// The arguments that a duplicate must have in common with the first call.
     fn compared(&self) -> Vec<TokenStream> {
         match &self.model.fingerprint {
             Fingerprint::Expression(expression) => {

@@ -7,8 +7,8 @@ use syn::{Expr, Ident};
 
 use crate::function::regroup;
 
-/// A name of the expansion's own. Where it is bound, a constant of the user's with that name would
-/// be taken for a pattern.
+/// A name of the expansion's own. In a binding, a constant of the user's with that name would be
+/// taken for a pattern.
 pub(super) fn ours(name: &str) -> Ident {
     Ident::new(&format!("__idempotent_{name}"), Span::mixed_site())
 }
@@ -65,7 +65,7 @@ pub(super) fn hidden(body: &Group) -> Group {
     hidden
 }
 
-/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows. In
+/// `#[async_trait]` renames `self` in the body; an expression from the attribute follows. In
 /// `self::judge` it is the module.
 pub(super) fn rename_self(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();

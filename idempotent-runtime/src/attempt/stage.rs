@@ -4,11 +4,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// The body runs; nobody is to be asked.
+    /// The body runs; no function is to be asked.
     Body,
     /// The reconciling function is to be asked first.
     Ask,
-    /// It knew: what the body block returns is its answer.
+    /// It knew: the body block returns its answer.
     Answered,
     /// It did not know.
     Unknown,
@@ -16,6 +16,6 @@ pub(crate) enum Stage {
     RunAgain,
     /// The body has said that it happened, and only gives away an outcome that is not kept.
     Happened,
-    /// Likewise, and it said that nobody knows what happened.
+    /// Likewise, and it said that it is unknown what happened.
     InDoubt,
 }

@@ -1,4 +1,4 @@
-//! What an attempt knows of the steps of its body.
+//! The knowledge of an attempt about the steps of its body.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::{
     step::{INSIDE, StepScope},
 };
 
-/// Resolves at once, but inside a body that is polled only to find its undos again: nothing else
-/// of it goes on. A task that the body left behind learns so when the undos are through.
+/// Resolves at once, except inside a body that is polled only to find its undos again: nothing else
+/// of it goes on. A task that the body left behind learns so when the undos have ended.
 pub(crate) async fn goes_forward() -> Result<(), Error> {
     let Some(attempt) = try_current().filter(Attempt::undoes) else {
         return Ok(());
@@ -53,7 +53,8 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_looking)
     }
 
-    /// Says that the body has failed for good: its steps are undone, whatever is recorded of it.
+    /// Says that the body has failed for good: its steps are undone, with any outcome that is
+    /// recorded of it.
     pub(crate) fn fail(&self) {
         if let Some(scope) = self.steps() {
             scope.fail();
@@ -65,8 +66,8 @@ impl Attempt {
         self.0.child_of != self.0.id
     }
 
-    /// Says that a step may have happened or not. The call becomes uncertain, whatever the body
-    /// returns.
+    /// Says that a step may have happened or not. The call becomes uncertain, with any result of
+    /// the body.
     pub(crate) fn doubt(&self) -> Error {
         if let Some(scope) = self.steps() {
             scope.doubt();

@@ -19,13 +19,13 @@ use crate::{
     run::{ActiveCall, Typed, run_detached, run_typed},
 };
 
-/// A call in the method form: says what the attribute says, one method for each argument.
+/// A call in the method form: it has one method for each argument of the attribute.
 ///
 /// The body returns a `Result` whose error has `From<`[`Error`]`>`, because a duplicate may get no
-/// answer. Value and error have serde's traits, but for an error that is not recorded
-/// ([`release_errors`](Self::release_errors),
-/// [`uncertain_errors`](Self::uncertain_errors), or [`Unrecorded`](crate::Unrecorded) from a classifier) and a value of which only a
-/// [`reference`](Self::reference) is.
+/// answer. Value and error have serde's traits, except for an error that is not recorded
+/// ([`release_errors`](Self::release_errors), [`uncertain_errors`](Self::uncertain_errors), or
+/// [`Unrecorded`](crate::Unrecorded) from a classifier) and a value of which only a
+/// [`reference`](Self::reference) is recorded.
 ///
 /// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are
 /// those of
@@ -178,7 +178,7 @@ impl<P, K> CallBuilder<P, K> {
         self.with_on_error(Released)
     }
 
-    /// An `Err` says that nobody knows: the record becomes *uncertain*.
+    /// An `Err` says that it is unknown what happened: the record becomes *uncertain*.
     pub fn uncertain_errors(self) -> CallBuilder<LeftUncertain, K> {
         self.with_on_error(LeftUncertain)
     }
@@ -291,8 +291,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes
-    /// nothing: the call runs on and is recorded. Where the runtime itself shuts down, the body
-    /// stops as under [`run`](Self::run); whoever waits on a thread of his own, as in
+    /// nothing: the call runs on and is recorded. If the runtime itself shuts down, the body stops
+    /// as under [`run`](Self::run); a caller that waits on a thread of its own, as in
     /// `Handle::block_on`, is told [`Error::Stopped`].
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where

@@ -12,13 +12,13 @@ use crate::{
 };
 
 impl<P, K> CallBuilder<P, K> {
-    /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back
-    /// is the body's own or the recorded one.
+    /// Runs the call on bytes, as the layers for HTTP and queues do. The outcome that comes back is
+    /// the body's own or the recorded one.
     ///
-    /// The body says of its outcome what the call says elsewhere, so nothing that was said of
-    /// errors, of [`version`](Self::version), of
-    /// [`upgrade`](Self::upgrade) or of a [`reference`](Self::reference) counts here. A replay comes in whatever schema version
-    /// stands there.
+    /// The body itself says what becomes of its outcome. So nothing that was said of errors, of
+    /// [`version`](Self::version), of [`upgrade`](Self::upgrade) or of a
+    /// [`reference`](Self::reference) counts here. A replay comes in the schema version that stands
+    /// in the record.
     ///
     /// # Errors
     ///
@@ -35,8 +35,8 @@ impl<P, K> CallBuilder<P, K> {
         run_raw(self.call.prepare()?, body).await
     }
 
-    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this
-    /// future may be dropped, and the call runs on and is recorded.
+    /// Runs the call on bytes, and the body in a task of its own. Once the key is claimed, this
+    /// future may be dropped: the call runs on and is recorded.
     ///
     /// # Errors
     ///
@@ -74,6 +74,6 @@ pub enum RawEnding {
     /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as
     /// if this one had not been.
     NotBegun(RawOutcome),
-    /// Nobody knows what happened.
+    /// It is unknown what happened.
     Uncertain(RawOutcome),
 }

@@ -15,21 +15,21 @@ impl<P, K> CallBuilder<P, K> {
     /// and commits the record together with the rows. It takes one of the SQL stores, and a pool on
     /// the database in which the store keeps its records.
     ///
-    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) with how often and in
-    /// which isolation.
+    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) that also says how often
+    /// to try and in which isolation.
     ///
-    /// * **The body may run more than once**, after the rows of the try before were rolled back:
-    ///   where another transaction was in the way (a deadlock, a serialization failure, a lock that
-    ///   was waited for too long), and where the connection broke before the commit. So the closure
-    ///   is `Clone`: what it moves is cloned for each try. After 5 tries the caller gets the last
-    ///   error, and the key is free.
+    /// * **The body may run more than once**, after the rows of the try before were rolled back. It
+    ///   does so if another transaction was in the way: a deadlock, a serialization failure, or a
+    ///   lock that was waited for too long. It also does so if the connection broke before the
+    ///   commit. So the closure is `Clone`: the values that it moves are cloned for each try. After
+    ///   5 tries the caller gets the last error, and the key is free.
     /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
     ///   body returned, or the body runs again. An answer counts as lost after the time that a
-    ///   duplicate waits (10 seconds under `InFlight::Reject`). Where the database does not tell
-    ///   for as long again, or the ttl is over by then, it is [`Error::CommitUnknown`].
+    ///   duplicate waits (10 seconds under `InFlight::Reject`). It is [`Error::CommitUnknown`] if
+    ///   the database does not tell for as long again, or the ttl is over by then.
     /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
-    ///   nothing is recorded; else the error is, by what was said of errors. Let the error of the
-    ///   database stand in its [`source`](StdError::source) chain, or say
+    ///   nothing is recorded; else the error is recorded, as was said of errors. Let the error of
+    ///   the database stand in its [`source`](StdError::source) chain, or say
     ///   [`retry_if`](crate::transaction::Transact::retry_if): so an `Err` for which another
     ///   transaction is the cause is known, and never recorded.
     /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
@@ -78,11 +78,11 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Errors
     ///
-    /// The body's own, or one of ours, after which nothing of the call stands: those of
-    /// [`run`](Self::run), [`Error::TransactionEnded`] where the body has swallowed the end of its
-    /// transaction (rows that it wrote after that end may stand by themselves), and
-    /// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the
-    /// same key tells.
+    /// The body's own, or one of ours, after which nothing of the call stands. Ours are those of
+    /// [`run`](Self::run), [`Error::TransactionEnded`] if the body has swallowed the end of its
+    /// transaction, and [`Error::Commit`]. Rows that a body wrote after that end may stand by
+    /// themselves. After [`Error::CommitUnknown`] the next call with the same key tells what
+    /// happened.
     ///
     /// # Cancel safety
     ///

@@ -34,7 +34,7 @@ pub enum Disposition {
     DeadLetter {
         /// Why.
         reason: DeadLetterReason,
-        /// The error, as far as there is one.
+        /// The error, if there is one.
         error: Option<BoxError>,
     },
 }
@@ -47,7 +47,7 @@ pub enum DeadLetterReason {
     Failed,
     /// Its handler failed at each of `max_deliveries` deliveries.
     Exhausted,
-    /// Nobody knows whether its effect stands. Find out, and settle its record.
+    /// It is unknown whether its effect stands. Find out, and settle its record.
     Uncertain,
     /// Too many of its consumers vanished.
     Parked,
@@ -216,7 +216,7 @@ fn with_jitter(longest: Duration) -> Duration {
     longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
-/// A disposition before anybody is told of it, with the record that it is about.
+/// A disposition before anyone is told of it, with the record that it is about.
 #[derive(Debug)]
 pub(super) struct Decided {
     pub(super) disposition: Disposition,
@@ -236,7 +236,7 @@ impl Decided {
         matches!(self.disposition, Disposition::Retry { .. })
     }
 
-    /// Whether others see its record, once its transaction has committed. Where the store does not
+    /// Whether others see its record, once its transaction has committed. If the store does not
     /// tell, the commit counts.
     pub(super) async fn stands(&self) -> bool {
         let Some(id) = self.record.filter(|_| self.is_recorded) else {

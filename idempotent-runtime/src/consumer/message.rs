@@ -43,12 +43,12 @@ pub struct Message {
 pub struct Delivery<'a, P = Released, N = Unnumbered> {
     pub(super) settings: Arc<Settings>,
     call: Call,
-    /// The call, once nothing more is said of it.
+    /// The call, once it is prepared.
     request: Option<Result<Request, Error>>,
     pub(super) on_error: P,
     pub(super) delivery: u32,
     pub(super) keep_alive: Option<KeepAlive<'a>>,
-    /// The keys of the redrives before it, whose effect it must not repeat.
+    /// The keys of the earlier redrives, whose effect it must not repeat.
     redriven: Vec<Key>,
     numbered: PhantomData<N>,
 }
@@ -71,7 +71,7 @@ fn call_of(settings: &Settings, key: Result<Key, KeyError>) -> Call {
     policy.lease = settings.lease;
     policy.on_crash = settings.on_crash;
     policy.max_takeovers = settings.max_takeovers;
-    // Neither may a message be acknowledged that nobody knows again.
+    // A message that no record knows again may not be acknowledged, either.
     policy.on_outage = Some(OnOutage::Closed);
     policy.on_missing_key = Some(OnMissingKey::Refuse);
     call
@@ -97,9 +97,9 @@ impl Message {
     }
 
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
-    /// record of its own. The handler does not run where an earlier one has had its effect with
-    /// this payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an
-    /// earlier delivery that comes later has its own effect.
+    /// record of its own. The handler does not run if an earlier one has had its effect with this
+    /// payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an earlier
+    /// delivery that comes later has its own effect.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;
         self
@@ -121,7 +121,7 @@ impl Message {
         self.payload(&Raw(payload))
     }
 
-    /// Says that the id alone tells messages apart: whatever comes under it later is a duplicate.
+    /// Says that the id alone tells messages apart: any later message with it is a duplicate.
     pub fn without_payload<'a>(self) -> Delivery<'a> {
         let Self {
             settings,
@@ -191,7 +191,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
         self.with_on_error(Recorded)
     }
 
-    /// An `Err` of the handler says that nobody knows: the message is a dead letter at once.
+    /// An `Err` of the handler says that it is unknown what happened: the message is a dead letter
+    /// at once.
     pub fn uncertain_errors(self) -> Delivery<'a, LeftUncertain, N> {
         self.with_on_error(LeftUncertain)
     }
@@ -250,7 +251,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
         .await
     }
 
-    /// Says that nothing more is said of it.
+    /// Prepares the call: nothing more is said of it.
     pub(super) fn prepared(mut self) -> Self {
         let nothing = call_of(&self.settings, Err(KeyError::Missing));
         let call = std::mem::replace(&mut self.call, nothing);
@@ -258,13 +259,13 @@ impl<'a, P, N> Delivery<'a, P, N> {
         self
     }
 
-    /// By which record it is known, once it is prepared, and what it is about.
+    /// The record by which it is known, once it is prepared, and the subject of that.
     pub(super) fn identity(&self) -> Option<(RecordId, Arc<Subject>)> {
         let request = self.request.as_ref()?.as_ref().ok()?;
         request.subject().map(|subject| (request.id, subject))
     }
 
-    /// Has a call made, and tells what its end means for the message.
+    /// Makes the call, and tells what its end means for the message.
     pub(super) async fn dispose<E, C>(self, hold: &Hold, call: C) -> Disposition
     where
         E: Into<BoxError>,
@@ -274,7 +275,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
         self.decide(hold, call).await.tell()
     }
 
-    /// The same, before anybody is told.
+    /// The same, before anyone is told.
     pub(super) async fn decide<E, C>(self, hold: &Hold, call: C) -> Decided
     where
         E: Into<BoxError>,

@@ -1,4 +1,4 @@
-//! What an error answers, and the words that its message is made of.
+//! The answers of an error, and the words that its message is made of.
 
 use std::{fmt, time::Duration};
 
@@ -47,10 +47,10 @@ fn in_brackets(f: &mut fmt::Formatter<'_>, first: &str, names: &[String]) -> fmt
 }
 
 impl Error {
-    /// Tells whether the same call with the same key can succeed later, without anybody's help.
+    /// Tells whether the same call with the same key can succeed later, without an operator's help.
     ///
     /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
-    /// where `load` fails with an error of ours, that one's answer counts. Its
+    /// if `load` fails with an error of ours, that one's answer counts.
     /// [`Unreadable::inner`](crate::Unreadable::inner) tells more.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -1,5 +1,5 @@
-//! An error of a nested call is no outcome of the call around it: it cannot be stored, and leaves a
-//! mark where somebody tries.
+//! An error of a nested call is no outcome of the call around it: it cannot be stored, and an
+//! attempt to encode it leaves a mark.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static WAS_ENCODED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that what was met cannot be an outcome, as an [`Error`] does.
+/// Says that the value at hand cannot be an outcome, as an [`Error`] does.
 pub(crate) fn mark() {
     WAS_ENCODED.set(true);
 }

@@ -2,10 +2,10 @@
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
-/// What an encoder, decoder, or a function of the user's reported.
+/// The error that an encoder, decoder, or a function of the user's reported.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Keeps what a codec, an `upgrade` function or a `load` function reported.
+/// Keeps the error that a codec, an `upgrade` function or a `load` function reported.
 #[derive(Clone, Debug)]
 pub struct Unreadable(Arc<dyn StdError + Send + Sync>);
 

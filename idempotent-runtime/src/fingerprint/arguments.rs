@@ -19,15 +19,15 @@ pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 /// The name under which [`Arguments::whole`] puts its value.
 const WHOLE: &str = "fingerprint";
 
-/// What most calls need, so that encoding allocates once. No more, because the memory store keeps
-/// it as long as the record.
+/// The bytes that most calls need, so that encoding allocates once. It is no more, because the
+/// memory store keeps it as long as the record.
 const CAPACITY: usize = 256;
 
 /// Collects the arguments of a call by name.
 ///
-/// The order in which they come does not matter, and one that is `None` counts as not given, so
-/// that an optional argument can be added to a function without changing the fingerprints of its
-/// old calls.
+/// The order in which they come does not matter. An argument that is `None` counts as not given, so
+/// that an optional one can be added to a function without changing the fingerprints of its old
+/// calls.
 ///
 /// # Examples
 ///
@@ -67,7 +67,8 @@ impl Arguments {
     }
 
     /// Adds the argument called `name`; when that fails, [`Arguments::finish`] tells.
-    // Always: what is not inlined is given a copy, which takes a tenth of the time of the hash.
+    // Always: a function that is not inlined is given a copy, which takes a tenth of the time of
+    // the hash.
     #[inline(always)]
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
         self.is_empty = false;
@@ -79,7 +80,7 @@ impl Arguments {
         }
     }
 
-    /// Adds what stands for all arguments: exactly this must be equal in a retry.
+    /// Adds the value that stands for all arguments: exactly this must be equal in a retry.
     ///
     /// The same as an argument called `fingerprint`.
     pub fn whole<T: Serialize + ?Sized>(&mut self, value: &T) {
@@ -93,7 +94,8 @@ impl Arguments {
         self.is_empty
     }
 
-    /// Hashes what has been added, with `key` as HMAC-SHA-256 and without as SHA-256.
+    /// Hashes the arguments that have been added: with `key` as HMAC-SHA-256, and without as
+    /// SHA-256.
     ///
     /// # Errors
     ///
@@ -123,8 +125,8 @@ impl Arguments {
     }
 }
 
-/// What a value looks like. The order of what is in it does not count: that of a `HashSet` is
-/// another one in every copy.
+/// The outline of a value. The order of its elements does not count: that of a `HashSet` is another
+/// one in every copy.
 pub(crate) fn outline<T: Serialize + ?Sized>(value: &T) -> Outline {
     let mut encoder = Encoder::new(Vec::with_capacity(CAPACITY));
     let encoded = value.serialize(&mut encoder);
@@ -149,8 +151,7 @@ impl fmt::Debug for Arguments {
     }
 }
 
-/// Arguments with their fingerprint; what tells them apart one by one is computed only when asked
-/// for.
+/// Arguments with their fingerprint; their digests are computed only when asked for.
 ///
 /// Two of them are equal when their fingerprints are.
 #[derive(Clone)]
@@ -167,13 +168,13 @@ enum Digests {
         entries: Entries,
         fields: KnownFields,
         key: Option<FingerprintKey>,
-        /// What was computed once: a call that writes a record asks for it twice.
+        /// The digests, computed once: a call that writes a record asks for them twice.
         computed: OnceLock<ArgumentDigests>,
     },
 }
 
 impl Fingerprinted {
-    /// What stands in a store.
+    /// A fingerprint and digests as they stand in a store.
     #[must_use]
     pub const fn stored(fingerprint: Fingerprint, digests: ArgumentDigests) -> Self {
         Self {
@@ -235,7 +236,7 @@ impl Hash for Fingerprinted {
 
 impl fmt::Debug for Fingerprinted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The encoding holds the values, which are nobody's business.
+        // The encoding holds the values, and these must not be shown.
         formatter
             .debug_struct("Fingerprinted")
             .field("fingerprint", &self.fingerprint)

@@ -13,7 +13,7 @@ pub(super) struct Sequence<'a>(pub(super) &'a mut Encoder);
 pub(super) struct Map<'a> {
     pub(super) encoder: &'a mut Encoder,
     pub(super) entries: Entries,
-    /// Where the entry starts whose key has been written and whose value has not.
+    /// The start of the entry whose key has been written and whose value has not.
     pub(super) entry: usize,
     /// Whether it is no struct, so that what it holds has no names.
     pub(super) hides_fields: bool,

@@ -11,17 +11,17 @@ use crate::framing::{Hex, read_framed, write_framed};
 /// Keeps the digest of an argument apart from every other hash.
 const DOMAIN: &[u8] = b"idem-arg/1";
 
-/// The version of the format, which a record names here for its fingerprint, too: whoever changes
-/// how one of them is computed takes another number, and goes on to compare older records by
-/// theirs.
+/// The version of the format, which a record names here for its fingerprint, too. A release that
+/// changes how one of them is computed takes another number, and goes on to compare older records
+/// by theirs.
 const FORM: u8 = 1;
 
 const DIGEST: usize = 8;
 
 /// The names of a call's arguments with a digest of eight bytes each, and of the fields of those
-/// that are structs, as `order.amount`: enough to say *which* of them differ from those of an
-/// earlier call. Only one byte of a field's digest is kept, so that a small field cannot be guessed
-/// alone.
+/// that are structs, as `order.amount`. They are enough to say *which* of them differ from those of
+/// an earlier call. Only one byte of a field's digest is kept, so that a small field cannot be
+/// guessed alone.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgumentDigests(Vec<(String, [u8; DIGEST])>);
 
@@ -66,8 +66,7 @@ impl ArgumentDigests {
     /// The names of the arguments that differ, and of those that only one side has, in the order of
     /// the alphabet.
     ///
-    /// Where both sides know fields of an argument, and some of them differ, they are named in its
-    /// place.
+    /// Fields that differ are named in place of their argument, if both sides know fields of it.
     #[must_use]
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let (ours, theirs): (BTreeSet<_>, BTreeSet<_>) =
@@ -86,7 +85,7 @@ impl ArgumentDigests {
             let differs = names.iter().any(|name| holds(holder, name));
             differs && knows_fields(self, holder) && knows_fields(other, holder)
         };
-        // A field counts where all that hold it are told by their fields.
+        // A field counts if all that hold it are told by their fields.
         let is_reached = |name: &str| {
             let dots = name.match_indices('.').map(|(dot, _)| &name[..dot]);
             let mut holders = dots.filter(|holder| names.contains(holder));
@@ -115,7 +114,7 @@ impl ArgumentDigests {
     ///
     /// # Errors
     ///
-    /// When `bytes` is anything else: of another version, cut short, out of order, or with names
+    /// When `bytes` is not that: it is of another version, cut short, out of order, or has names
     /// that are no text.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedDigests> {
         let Some((&FORM, mut rest)) = bytes.split_first() else {

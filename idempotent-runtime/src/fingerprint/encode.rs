@@ -12,7 +12,7 @@ use crate::framing::{write_framed, write_framed_display, write_number, write_wid
 /// How many values may stand inside one another.
 pub(super) const DEEPEST: usize = 128;
 
-/// What every value starts with. Printable, so that a dump of an encoding can be read.
+/// The bytes that values start with. They are printable, so that a dump of an encoding can be read.
 pub(super) mod tag {
     pub(crate) const NONE: u8 = b'n';
     pub(crate) const SOME: u8 = b's';
@@ -34,8 +34,8 @@ pub(super) mod tag {
 /// Every NaN is this one.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
-/// From here up a float is no longer a number that a 64-bit integer could hold, and likewise below
-/// its negative half.
+/// From here up a 64-bit integer could not hold the number of a float, and likewise below its
+/// negative half.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Appends values to `buffer`.

@@ -10,8 +10,8 @@ use super::failure::EncodeFailure;
 /// How many entries are remembered without an allocation.
 const INLINE: usize = 8;
 
-/// Where the entries of one map start in the buffer: they lie side by side, each a key and its
-/// value.
+/// The places where the entries of one map start in the buffer: they lie side by side, each a key
+/// and its value.
 #[derive(Clone)]
 pub(super) struct Entries {
     first: [usize; INLINE],
@@ -81,7 +81,7 @@ impl Entries {
         }
     }
 
-    /// Moves the last entry to its place among the first few, which costs nothing where it is there
+    /// Moves the last entry to its place among the first few, which costs nothing if it is there
     /// already.
     #[inline]
     fn insert(&mut self, buffer: &mut [u8], start: usize) {
@@ -100,7 +100,7 @@ impl Entries {
         self.first[place] = end;
     }
 
-    /// Where each entry lies in a buffer in which the last one reaches to `end`.
+    /// The place of each entry in a buffer in which the last one reaches to `end`.
     pub(super) fn ranges(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
         let starts = self.starts();
         let ends = starts.iter().skip(1).copied().chain([end]);

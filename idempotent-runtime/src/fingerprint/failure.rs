@@ -18,7 +18,7 @@ pub enum FingerprintError {
     Serialize {
         /// Which argument.
         argument: &'static str,
-        /// What its `Serialize` said.
+        /// The error of its `Serialize`.
         source: SerializeFailure,
     },
     /// An argument holds values in values to a depth that would endanger the stack.
@@ -33,12 +33,12 @@ pub enum FingerprintError {
     },
 }
 
-/// What a failing `Serialize` said, in its own words.
+/// The error of a failing `Serialize`, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SerializeFailure(Box<str>);
 
-/// What can go wrong while one value is encoded; [`FingerprintError`] adds whose value it was.
+/// A failure while one value is encoded; [`FingerprintError`] adds whose value it was.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EncodeFailure {
     #[error("{0}")]

@@ -6,11 +6,11 @@ use crate::framing::read_framed;
 /// How many levels of fields are told apart: `order.amount` and `order.amount.currency`.
 const LEVELS: usize = 2;
 
-/// How many fields are remembered of one call. A difference in another field is told of what holds
-/// it.
+/// How many fields are remembered of one call. A difference in another field is told of the struct
+/// that holds it.
 const MOST: usize = 64;
 
-/// Where a field stands: the argument, its field, and the field of that. Empty names are not there.
+/// The place of a field: the argument, its field, and the field of that. Empty names are not there.
 type Path = [&'static str; 1 + LEVELS];
 
 /// The struct fields in a call's arguments.
@@ -27,7 +27,7 @@ pub(super) struct Fields {
     /// The argument that is being encoded, and the fields around the value at hand.
     here: Path,
     level: usize,
-    /// How many lists, maps and variants are around it. What is inside of one has no path.
+    /// How many lists, maps and variants are around it. A field inside of one has no path.
     inside: usize,
 }
 
@@ -104,7 +104,7 @@ impl KnownFields {
         }
     }
 
-    /// The fields of a struct; nothing where it is none, or not all of them are known.
+    /// The fields of a struct; nothing if the value is no struct, or not all of them are known.
     fn fields<'a>(&self, path: &[&[u8]], value: &'a [u8]) -> Option<Vec<(&'static str, &'a [u8])>> {
         let (&tag::MAP, mut rest) = value.split_first()? else {
             return None;

@@ -1,4 +1,5 @@
-//! What a call was asked to do, in 32 bytes: the same key with another fingerprint is another call.
+//! The fingerprint of a call: what it was asked to do, in 32 bytes. The same key with another
+//! fingerprint is another call.
 //!
 //! The encoding is written down in `FINGERPRINT.md`, for computing it in another language.
 
@@ -74,13 +75,14 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A secret that makes fingerprints and digests meaningless to whoever reads the store without it.
+/// A secret that makes fingerprints and digests meaningless to a reader of the store who does not
+/// have it.
 ///
-/// Without one, somebody who can read the store can guess a value and check the guess: a birthday
-/// or an amount has few possible values. Changing the secret changes every fingerprint, so that
+/// Without one, a reader of the store can guess a value and check the guess: a birthday or an
+/// amount has few possible values. Changing the secret changes every fingerprint, so that
 /// duplicates of calls from before the change are refused as other calls until those records
-/// expire. Where a call has no key but its arguments, it has another one then, and duplicates of
-/// calls from before run again.
+/// expire. A call that has no key but its arguments has another one then, and duplicates of calls
+/// from before run again.
 #[derive(Clone)]
 pub struct FingerprintKey(Arc<Hmac<Sha256>>);
 

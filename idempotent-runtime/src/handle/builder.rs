@@ -15,7 +15,7 @@ use crate::{
     store::Store,
 };
 
-/// Sets up a handle: where the attribute or a call does not say, this counts.
+/// Sets up a handle. Its settings count unless the attribute or a call says otherwise.
 ///
 /// | setting | default |
 /// |---|---|
@@ -41,7 +41,7 @@ pub struct Builder {
     mistake: Option<Error>,
 }
 
-/// What a handle is made of.
+/// The parts of a handle.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) defaults: Defaults,
@@ -55,7 +55,7 @@ pub(crate) struct Parts {
     pub(crate) enabled: bool,
 }
 
-/// What calls do unless they say otherwise.
+/// The settings of calls that do not say otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) ttl: Duration,
@@ -137,8 +137,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too
-    /// short, or too long, when both `ttl` and `lease` are said and the lease is not shorter, or
-    /// when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
+    /// short, or too long. It is also the error when both `ttl` and `lease` are said and the lease
+    /// is not shorter, or when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
     /// [accept](Store::accepts) the crash policy.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
@@ -174,17 +174,16 @@ impl Builder {
         self
     }
 
-    /// Sets how long records stay after they have expired, for whoever audits: `"90d"`, or a
-    /// `Duration`.
+    /// Sets how long records stay after they have expired, for an audit: `"90d"`, or a `Duration`.
     ///
     /// An expired record answers no call, whether it is kept or not, unless the call asks to be
     /// refused, with [`OnExpired::Refuse`](crate::OnExpired::Refuse).
     /// [`lookup`](Idempotency::lookup) finds it as [`Status::Expired`](crate::Status::Expired),
     /// until a call uses the key again, whose record takes its place, or a purge comes by when the
     /// time is over. Every handle that purges a store decides for all of its records, so set the
-    /// same everywhere; what is longer afterwards counts for what already stands. Redis and the
-    /// memory store also forget by themselves: there counts what was set when the record was last
-    /// written.
+    /// same everywhere. A longer time that is set afterwards counts for the records that already
+    /// stand. Redis and the memory store also forget by themselves: there the time counts that was
+    /// set when the record was last written.
     pub fn audit_retention(mut self, retention: impl IntoDuration) -> Self {
         if let Some(retention) = self.read(retention) {
             self.parts.defaults.audit_retention = retention;
@@ -213,7 +212,8 @@ impl Builder {
     }
 
     /// Sets how long a call whose body has returned waits for its steps in other tasks, and how
-    /// long a body is polled to find its undos again. What has not ended then is unknown.
+    /// long a body is polled to find its undos again. A step or an undo that has not ended then is
+    /// unknown.
     pub fn step_grace(mut self, step_grace: impl IntoDuration) -> Self {
         if let Some(step_grace) = self.read(step_grace) {
             self.parts.defaults.step_grace = step_grace;
@@ -289,14 +289,14 @@ impl Builder {
         self
     }
 
-    /// Adds somebody who is told of every transition and answer.
+    /// Adds an observer, which is told of every transition and answer.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.parts.observers.add(Arc::new(observer));
         self
     }
 
-    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal what was
-    /// asked for.
+    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal the
+    /// arguments.
     pub fn fingerprint_key(mut self, key: FingerprintKey) -> Self {
         self.parts.fingerprint_key = Some(key);
         self
@@ -325,8 +325,8 @@ impl Builder {
         self
     }
 
-    /// Sets what measures waiting and heartbeats: for tests with a manual clock. Stores bound their
-    /// own waits by tokio's time all the same.
+    /// Sets the timer that measures waiting and heartbeats: for tests with a manual clock. Stores
+    /// bound their own waits by tokio's time all the same.
     pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
         self.parts.timer = Arc::new(timer);
         self

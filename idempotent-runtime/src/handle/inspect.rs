@@ -13,14 +13,14 @@ use crate::{
     record::{OutcomeKind, Record, State, Time},
 };
 
-/// Where a call stands.
+/// The status of a call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Status {
     /// No call with this key is known: none was made, or it was released, or has expired and was
     /// deleted.
     Unknown,
-    /// Somebody holds it.
+    /// A process holds it.
     #[non_exhaustive]
     Processing {
         /// How long ago it began, by the store's clock.
@@ -41,9 +41,9 @@ pub enum Status {
         /// When, by the store's clock.
         finished: Time,
     },
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Uncertain,
-    /// It failed for good, and what its steps did is being undone.
+    /// It failed for good, and its steps are being undone.
     #[non_exhaustive]
     Undoing {
         /// The rest of the holder's lease; zero when the holder vanished.
@@ -54,13 +54,13 @@ pub enum Status {
         /// How many attempts there were.
         attempts: u32,
     },
-    /// It answers no call any more, and is still there for whoever audits: the next call runs, and
-    /// its record takes the place.
+    /// It answers no call any more, and is still there for an audit: the next call runs, and its
+    /// record takes the place.
     #[non_exhaustive]
     Expired {
         /// Since when, by the store's clock.
         since: Time,
-        /// How it stood: completed, failed, not replayable, or processing where its holder
+        /// Its last status: completed, failed, not replayable, or processing if its holder
         /// vanished.
         last: Box<Status>,
     },
@@ -87,20 +87,21 @@ impl StoredOutcome {
         self.attempt
     }
 
-    /// Decodes it as the value, or the error, that the function returned; of one with `outcome =
-    /// reference(save, load)`, as what `save` gave. What an older build recorded is of the type
-    /// that it had then: [`stored`](Self::stored) tells its version.
+    /// Decodes it as the value, or the error, that the function returned. An outcome of a function
+    /// with `outcome = reference(save, load)` is decoded as the value that `save` gave. An outcome
+    /// that an older build recorded is of the type that it had then: [`stored`](Self::stored) tells
+    /// its version.
     ///
     /// # Errors
     ///
-    /// When it is none of that type.
+    /// When it is not of that type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, BoxError> {
         self.stored.decode()
     }
 
-    /// Gives its bytes and their schema version as they stand in the store: for what no codec
-    /// wrote. A response of the layer for HTTP is read by `http::StoredResponse::decode`, once its
-    /// seal is opened where there is one.
+    /// Gives its bytes and their schema version as they stand in the store: for an outcome that no
+    /// codec wrote. A response of the layer for HTTP is read by `http::StoredResponse::decode`,
+    /// once its seal is opened if it has one.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The handle: a store, what calls do unless they say otherwise, and who is told.
+//! The handle: a store, the settings of calls that do not say otherwise, and the observers.
 
 mod builder;
 mod inspect;
@@ -49,16 +49,16 @@ use crate::{
     store::{MemoryStore, Store},
 };
 
-/// Protects calls: a store, and what calls do unless they say otherwise.
+/// Protects calls: it holds a store, and the settings of calls that do not say otherwise.
 ///
 /// It is cheap to clone, and every clone is the same handle. When the last one is gone and no
 /// call holds a record any more, its heartbeat thread ends.
 ///
-/// Several runtimes may share one. A connection to a server goes on only as long as the runtime
-/// does in which it was opened: where that one has ended, another connection is opened; where it is
-/// there and nobody drives it, such as a current-thread runtime between two `block_on`, a call from
-/// another runtime waits for as long as the store waits for an answer. Give such runtimes a handle
-/// each.
+/// Several runtimes may share one. A connection to a server works only while the runtime does in
+/// which it was opened. If that runtime has ended, another connection is opened. It may also be
+/// there and not be driven, such as a current-thread runtime between two `block_on`. A call from
+/// another runtime then waits for as long as the store waits for an answer. Give such runtimes a
+/// handle each.
 ///
 /// # Examples
 ///
@@ -179,7 +179,7 @@ impl Idempotency {
         CallBuilder::new(self, name.into())
     }
 
-    /// The annotated functions that this handle has seen, by name: what is protected.
+    /// The annotated functions that this handle has seen, by name: these are protected.
     #[must_use]
     pub fn operations(&self) -> Vec<Operation> {
         let operations = self
@@ -216,10 +216,10 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Ends every [`PurgeTask`] of the handle, and resolves when they have ended, no call holds a
-    /// record and no write in the background is left, because it is done, or was given up with an
-    /// error in the log: `true`; or `false` after `at_most`. It does not stop new calls: stop
-    /// taking requests first.
+    /// Ends every [`PurgeTask`] of the handle. It resolves to `true` when they have ended, no call
+    /// holds a record and no write in the background is left. Each write is done by then, or was
+    /// given up with an error in the log. It resolves to `false` after `at_most`. It does not stop
+    /// new calls: stop taking requests first.
     ///
     /// # Cancel safety
     ///
@@ -263,7 +263,7 @@ impl Idempotency {
         Ok(())
     }
 
-    /// Whether an annotated function of this name could read an outcome back; yes where this handle
+    /// Whether an annotated function of this name could read an outcome back; yes if this handle
     /// has seen no call of it.
     pub(crate) fn can_read(&self, operation: &str, stored: &Stored, said: Outline) -> bool {
         let operations = self
@@ -275,8 +275,9 @@ impl Idempotency {
         site.is_none_or(|site| site.can_read(stored, said))
     }
 
-    /// The schema version of the outcomes of an annotated function that this handle has seen, by
-    /// its name or by the one that it had in an older build; 0 of any other.
+    /// The schema version of the outcomes of an annotated function that this handle has seen. The
+    /// function is found by its name or by the one that it had in an older build. It is 0 for any
+    /// other.
     pub(crate) fn version_of(&self, operation: &str) -> u32 {
         let operations = self
             .0
@@ -291,7 +292,7 @@ impl Idempotency {
         site.map_or(0, |site| site.policy.version)
     }
 
-    /// The readable bytes of a key or scope, or nothing where the handle redacts them.
+    /// The readable bytes of a key or scope, or nothing if the handle redacts them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {
             Some(key) if !self.0.parts.redact_keys => key.into_readable(),
@@ -342,8 +343,8 @@ impl Idempotency {
     }
 
     /// Says for a front end that the body of `attempt` has answered, and that its answer is still
-    /// being given away, as a stream is. From here on the body does not run again where this
-    /// process dies: its outcome is uncertain then.
+    /// being given away, as a stream is. From here on the body does not run again if this process
+    /// dies: its outcome is uncertain then.
     ///
     /// It waits until the store knows, for a twelfth of the lease and a second at most; then
     /// heartbeats go on trying.

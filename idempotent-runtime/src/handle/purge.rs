@@ -1,4 +1,4 @@
-//! Deletes the records that nobody needs any more, once or again and again.
+//! Deletes the records that are not needed any more, once or again and again.
 
 use std::{
     fmt,
@@ -30,25 +30,25 @@ impl Idempotency {
     /// [kept](crate::Builder::audit_retention), in batches of at most 250, and tells how many it
     /// deleted. After each batch it pauses for as long as that took, at most a second, so that live
     /// calls have the store to themselves for half of the time. *Uncertain* and *parked* records
-    /// never expire: they stay until somebody settles them.
+    /// never expire: they stay until an operator settles them.
     ///
-    /// Safe beside live calls, and beside other purges. Observers are
+    /// It is safe beside live calls, and beside other purges. Observers are
     /// [told](crate::Observer::purged).
     ///
     /// # Errors
     ///
-    /// When the store fails. What was deleted before stays deleted.
+    /// When the store fails. Records that were deleted before stay deleted.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be.
-    /// Nothing but expired records is touched, so it can be called again at any time.
+    /// Dropped at any await, it leaves deleted records deleted, and the batch under way may still
+    /// be deleted. Only expired records are touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         let (_nobody_stops, stopped) = watch::channel(false);
         Turn::of(self, stopped).run().await
     }
 
-    /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge)
+    /// Purges now, and again `every` so long after the last turn ended, as [`purge`](Self::purge)
     /// does: `"1h"`, or a `Duration`. It does so in a task of its own for as long as the
     /// [`PurgeTask`] lives.
     ///
@@ -93,7 +93,7 @@ impl Idempotency {
 /// Purges again and again, until it is stopped or dropped, or the handle [shuts
 /// down](Idempotency::shutdown).
 ///
-/// It does not keep its handle alive, nor the other way round.
+/// It does not keep its handle alive, and its handle does not keep it alive.
 #[must_use = "purging ends when the purger is dropped"]
 pub struct PurgeTask {
     /// Closed when the task has ended.
@@ -128,7 +128,7 @@ impl fmt::Debug for PurgeTask {
     }
 }
 
-/// The purgers of a handle, for whoever shuts it down.
+/// The purgers of a handle, for its shutdown.
 #[derive(Debug, Default)]
 pub(super) struct Purgers(Mutex<Vec<Arc<watch::Sender<bool>>>>);
 
@@ -155,7 +155,7 @@ impl Purgers {
     }
 }
 
-/// What a purge needs of its handle, and what stops it.
+/// One turn of a purge: the parts of its handle that it needs, and the signal that stops it.
 struct Turn {
     store: Arc<dyn Store>,
     timer: Arc<dyn Timer>,
@@ -210,10 +210,10 @@ impl Turn {
         ended
     }
 
-    /// Pauses for so long; `true`, and at once, where it is stopped meanwhile.
+    /// Pauses for so long; `true`, and at once, if it is stopped meanwhile.
     async fn is_stopped_within(&self, pause: Duration) -> bool {
         let mut stopped = self.stopped.clone();
-        // An error means that nobody can stop it any more, which is as good as being stopped.
+        // An error means that nothing can stop it any more, which is as good as being stopped.
         let stopped = stopped.wait_for(|stopped| *stopped);
         race(stopped, self.timer.sleep(pause)).await.is_some()
     }

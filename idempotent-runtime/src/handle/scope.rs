@@ -32,7 +32,7 @@ impl Idempotency {
     }
 }
 
-/// The handle that counts where a call names none.
+/// The handle that counts if a call names none.
 pub(crate) fn in_force() -> Option<Idempotency> {
     ENTERED
         .try_with(Clone::clone)
@@ -51,7 +51,7 @@ pub(crate) fn enter_again<F: Future>(future: F) -> impl Future<Output = F::Outpu
     }
 }
 
-/// What `handle = …` may be given: a handle, or a reference to one.
+/// A value that `handle = …` may be given: a handle, or a reference to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handle",
     label = "expected an `Idempotency`",

@@ -1,4 +1,5 @@
-//! Settles what no call can decide: uncertain and parked records, and those whose holder vanished.
+//! Settles records that no call can decide: uncertain and parked ones, and those whose holder
+//! vanished.
 
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ pub enum NotSettled {
     /// Its holder lives, or this handle is about to record what its body returned.
     #[error("it is still running: wait until its lease is over")]
     StillRunning,
-    /// Only a parked record can be resumed, and one that the next call would park.
+    /// It is not parked. Only a parked record can be resumed, and one that the next call would
+    /// park.
     #[error("it is not parked: settle it with an outcome, or let the next call take over")]
     NotParked,
     /// The call has no step of this name.
@@ -59,15 +61,15 @@ pub enum NotSettled {
     Unreadable,
 }
 
-/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled, and
-/// a running one whose lease is over, unless it [has expired](crate::record::Record::is_expired):
-/// no call has come since that would leave it uncertain, parked, or to the next holder. What this
-/// handle has run itself, and is about to record, is not settled.
+/// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
+/// and a running one whose lease is over, unless it [has
+/// expired](crate::record::Record::is_expired). No call has come since that lease that would leave
+/// it uncertain, parked, or to the next holder. A call that this handle has run itself, and is
+/// about to record, is not settled.
 ///
-/// Where the answer of the store is lost, it is asked once more, and recognises what was written.
-/// When it fails then, with
-/// [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], nobody knows whether the record is settled: [look](Idempotency::lookup)
-/// and settle it again.
+/// If the answer of the store is lost, the store is asked once more, and its first write is
+/// recognised. If that fails with [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], it
+/// is unknown whether the record is settled: [look](Idempotency::lookup) and settle it again.
 ///
 /// # Cancel safety
 ///
@@ -86,8 +88,8 @@ pub struct Settle<'a> {
 }
 
 impl Idempotency {
-    /// Begins to settle the call of `operation` with this scope and key, after somebody found out
-    /// what happened.
+    /// Begins to settle the call of `operation` with this scope and key, once an operator has found
+    /// out what happened.
     ///
     /// # Errors
     ///
@@ -104,9 +106,9 @@ impl Idempotency {
     /// ```
     ///
     /// A key is said as the attribute says it: a tuple as a tuple, a template by
-    /// [`Template`](crate::key::Template). Of `key_from_arguments` it is the fingerprint of the
-    /// arguments that are not skipped, with the handle's
-    /// [`FingerprintKey`](crate::FingerprintKey) where it has one:
+    /// [`Template`](crate::key::Template). Under `key_from_arguments` it is the fingerprint of the
+    /// arguments that are not skipped, with the handle's [`FingerprintKey`](crate::FingerprintKey)
+    /// if it has one:
     ///
     /// ```
     /// # use idempotent_runtime::{BoxError, Error, Idempotency, fingerprint::Arguments, idempotent, key::Template};
@@ -155,7 +157,7 @@ impl Idempotency {
     }
 
     /// Begins to settle the call of a record, as [`scan`](crate::Store::scan), [`Error::Uncertain`]
-    /// and [`Error::Parked`] name it. One that was written down is read by [`parse`](str::parse).
+    /// and [`Error::Parked`] name it. An id that was written down is read by [`parse`](str::parse).
     ///
     /// # Errors
     ///
@@ -179,10 +181,10 @@ impl Idempotency {
 }
 
 impl Settle<'_> {
-    /// Sets the schema version of the value, where the attribute or the call says `version`: an
-    /// outcome of another one may be read by nobody, and is settled once. Of an annotated function
-    /// that this handle has seen a call of, it is known, also by the name that its `also_accept`
-    /// says. A program of its own for operators has seen none.
+    /// Sets the schema version of the value, if the attribute or the call says `version`. It may be
+    /// that no call can read an outcome of another version, and a record is settled only once. The
+    /// version is known for an annotated function of which this handle has seen a call, also by the
+    /// name that its `also_accept` says. A program of its own for operators has seen none.
     pub fn version(mut self, schema: u32) -> Self {
         self.schema = schema;
         self
@@ -210,8 +212,8 @@ impl Settle<'_> {
     ///
     /// A function whose `on_error` is `release`, `uncertain` or a classifier that returns
     /// [`Unrecorded`](crate::Unrecorded) reads no error back: its duplicates get
-    /// [`Error::Unreadable`], and the body is not run for them either. One that may be settled so
-    /// takes a classifier that returns [`Verdict`](crate::Verdict).
+    /// [`Error::Unreadable`], and the body is not run for them either. A function that may be
+    /// settled so takes a classifier that returns [`Verdict`](crate::Verdict).
     ///
     /// # Errors
     ///
@@ -232,12 +234,12 @@ impl Settle<'_> {
         self.with_outcome(RawOutcome::not_replayable()).await
     }
 
-    /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the
-    /// next call takes over and runs, or reconciles where that is its policy. A running one that
-    /// may be run again, whose lease is over, and which the next call would park under the budget
-    /// of this handle, is resumed likewise. Where none comes within the ttl that the call chose,
-    /// counted from now, it is forgotten as any call that may run again. An uncertain record can
-    /// only be settled.
+    /// Lets a *parked* record be tried again, with a fresh budget, and once if that is 0. The next
+    /// call takes over and runs, or reconciles if that is its policy. A running one that may be run
+    /// again, whose lease is over, and which the next call would park under the budget of this
+    /// handle, is resumed likewise. If no call comes within the ttl that was chosen, counted from
+    /// now, the record is forgotten as any that may run again. An uncertain record can only be
+    /// settled.
     ///
     /// # Errors
     ///
@@ -247,9 +249,8 @@ impl Settle<'_> {
         self.write(&Settlement::Resume { max_takeovers }).await
     }
 
-    /// It failed for good, with this error: the next call undoes what its steps did, as far as they
-    /// have an undo, and then answers every duplicate with the error. Nothing of it runs forward
-    /// any more.
+    /// It failed for good, with this error. The next call undoes the steps that have an undo, and
+    /// then the error answers every duplicate. Nothing of it runs forward any more.
     ///
     /// # Errors
     ///
@@ -261,14 +262,13 @@ impl Settle<'_> {
         Ok(self.write(&Settlement::Undo(outcome)).await?)
     }
 
-    /// Records this outcome, whatever its bytes are.
+    /// Records this outcome with any bytes.
     pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<(), Error> {
         let outcome = outcome.with_schema(self.schema);
         self.write(&Settlement::Outcome(outcome)).await
     }
 
-    /// The outcome, if the function could read it back, as far as this handle has seen a call of
-    /// it.
+    /// The outcome, if the function could read it back, or this handle has seen no call of it.
     fn readable(&self, outcome: RawOutcome, said: Outline) -> Result<RawOutcome, Error> {
         let stored = Stored::new(outcome.clone(), self.handle.coder().clone());
         match self.handle.can_read(&self.operation, &stored, said) {
@@ -322,7 +322,7 @@ impl Settle<'_> {
         }
     }
 
-    /// Which part of the identity nothing stands under.
+    /// Which part of the identity is unknown to the store.
     pub(super) async fn unknown(&self) -> Result<NotSettled, Error> {
         const MOST: u32 = 1_000;
         let records = self.handle.store().scan(None, MOST).await?;
@@ -343,7 +343,7 @@ pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> 
     ) && handle.heartbeats().flush_ending(record.attempt_id)
 }
 
-/// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it
+/// Puts `draft` where version `seen` stands; once more if it is unknown whether it was put. If it
 /// was, its own version refuses the second one. Under any other version it may have been put and
 /// replaced since, so the error stays.
 pub(crate) async fn put(

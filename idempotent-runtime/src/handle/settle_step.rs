@@ -1,4 +1,4 @@
-//! Settles a step of which nobody knows whether it happened.
+//! Settles a step of which it is unknown whether it happened.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::{
     store::StepWrite,
 };
 
-/// Settles one step of a call, on somebody's word: one that has begun, and of which no outcome is
-/// recorded. The call goes on behind it with the next duplicate, and is not uncertain any more.
+/// Settles one step of a call, on an operator's word: one that has begun, and of which no outcome
+/// is recorded. The call goes on behind it with the next duplicate, and is not uncertain any more.
 ///
 /// # Cancel safety
 ///
@@ -49,7 +49,7 @@ impl<'a> Settle<'a> {
 }
 
 impl SettleStep<'_> {
-    /// Sets the schema version of the value, where the step says `version`.
+    /// Sets the schema version of the value, if the step says `version`.
     pub fn version(mut self, schema: u32) -> Self {
         self.settle.schema = schema;
         self
@@ -66,7 +66,7 @@ impl SettleStep<'_> {
         Ok(self.ends(Some(RawOutcome::value(bytes))).await?)
     }
 
-    /// It failed for good, with this error, which answers it from now on where its `on_error` reads
+    /// It failed for good, with this error, which answers it from now on if its `on_error` reads
     /// one back.
     ///
     /// # Errors

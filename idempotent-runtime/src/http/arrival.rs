@@ -44,7 +44,7 @@ impl Patience {
 pub(crate) struct TooSlow;
 
 pin_project! {
-    /// A body that fails where it takes longer than it may.
+    /// A body that fails if it takes longer than it may.
     struct Arriving<'a, B> {
         #[pin]
         body: B,
@@ -99,8 +99,8 @@ where
 }
 
 impl Guard {
-    /// Reads the body of the request. Where that is not there yet, it takes a handler's place while
-    /// it is waited for.
+    /// Reads the body of the request. A body that is not there yet takes a handler's place while it
+    /// is waited for.
     pub(crate) async fn read<B>(&self, body: B) -> Result<Whole, Problem>
     where
         B: HttpBody<Data = Bytes>,
@@ -127,7 +127,7 @@ impl Guard {
         })
     }
 
-    /// Lets in what is counted; the refusal where there is no room.
+    /// Lets the occupant in; the refusal if there is no room.
     pub(crate) fn acquire(&self, occupant: Occupant, bounds: Bounds) -> Result<Permit, Problem> {
         let counted = self
             .settings

@@ -1,4 +1,5 @@
-//! What axum needs beyond tower: extractors, and our types as responses and parts of them.
+//! The parts that axum needs beyond tower: extractors, and our types as responses and parts of
+//! them.
 
 use std::{
     convert::Infallible,
@@ -32,8 +33,8 @@ use crate::{
 /// `Option<IdempotencyKey>` does not.
 ///
 /// The extractor does not know who calls, and a layer may not stand around every route, so the
-/// handler names its caller by `scope`: two callers who took the same key would otherwise get one
-/// outcome. Take what the authentication found out.
+/// handler names its caller by `scope`. Two callers who took the same key would otherwise get one
+/// outcome. Take the caller that the authentication found.
 ///
 /// ```
 /// use axum::{Extension, extract::Path};
@@ -61,7 +62,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-/// A malformed key is refused here, too: its sender believes to be protected.
+/// A malformed key is refused here, too: its sender expects to be protected.
 impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
@@ -77,15 +78,15 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
     }
 }
 
-/// With the usual types and in JSON, whatever the [`problems`](super::LayerBuilder::problems) of a
-/// layer around the handler say. A service with types of its own makes the response by
-/// [`Problems::respond`].
+/// The response has the usual types and is in JSON, even if the
+/// [`problems`](super::LayerBuilder::problems) of a layer around the handler say otherwise. A
+/// service with types of its own makes the response by [`Problems::respond`].
 ///
-/// Where a layer guards the request, the response is marked by what the problem says:
-/// [`Retryable`](ReplayHint::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](ReplayHint::Uncertain) where the
-/// outcome is unknown, [`NotStored`](ReplayHint::NotStored) where it happened and its result is
-/// gone. A handler that has done something of its own before says with another [`ReplayHint`] what
-/// a retry may do.
+/// If a layer guards the request, the response is marked by the words of the problem:
+/// [`Retryable`](ReplayHint::Retryable) if nothing was executed or a retry is promised,
+/// [`Uncertain`](ReplayHint::Uncertain) if the outcome is unknown,
+/// [`NotStored`](ReplayHint::NotStored) if it happened and its result is gone. A handler that has
+/// done something of its own before says with another [`ReplayHint`] what a retry may do.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
@@ -112,7 +113,7 @@ fn mark(kind: Kind) -> Option<ReplayHint> {
     match kind {
         Kind::OutcomeUnknown => Some(ReplayHint::Uncertain),
         Kind::ResultUnavailable | Kind::ResultExpired => Some(ReplayHint::NotStored),
-        // What a failure means is said by the layer's policy.
+        // The layer's policy says what a failure means.
         Kind::HandlerFailed => None,
         Kind::KeyMissing
         | Kind::KeyInvalid
@@ -142,8 +143,8 @@ impl IntoResponseParts for ReplayHint {
     }
 }
 
-/// JSON in requests and responses, as axum's `Json` is, which a record can hold as well: what a
-/// handler returns that carries the attribute itself. Axum's own type cannot be stored.
+/// JSON in requests and responses, as axum's `Json` is, which a record can hold as well. A handler
+/// that carries the attribute itself returns it: axum's own type cannot be stored.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -170,8 +171,8 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 impl IdempotencyLayer {
-    /// The same layer for a `ServiceBuilder` of axum: what stands inside of it is given axum's own
-    /// body, as `from_fn` and other middleware of axum ask for.
+    /// The same layer for a `ServiceBuilder` of axum: the services inside of it are given axum's
+    /// own body, as `from_fn` and other middleware of axum ask for.
     ///
     /// ```
     /// use axum::{Router, middleware::from_fn, extract::Request, middleware::Next, response::Response, routing::post};

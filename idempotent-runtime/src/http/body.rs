@@ -1,4 +1,4 @@
-//! Bodies: handed on as they come, read to their end, or given on while somebody watches how they
+//! Bodies: handed on as they come, read to their end, or given on while a watcher hears how they
 //! end.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::error::BoxError;
 
 pin_project! {
     /// The body of a request as the guarded service gets it, and of a response as the layer's
-    /// caller gets it: the one that came, or bytes that were read from it.
+    /// caller gets it. It is the body that came, or bytes that were read from it.
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,
@@ -43,7 +43,7 @@ pin_project! {
     }
 }
 
-/// A body that was read to its end, or what was read of one.
+/// A body that was read to its end, or the part of one that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
@@ -63,10 +63,10 @@ impl Whole {
     }
 }
 
-/// What was read so far of a body that is being read.
+/// The part that was read so far of a body that is being read.
 ///
-/// Its pieces are joined as they come: each costs the same room beside its data, and whoever sends
-/// them chooses how small they are. A body of one piece, which most are, is not copied.
+/// Its pieces are joined as they come: each costs the same room beside its data, and their sender
+/// chooses how small they are. A body of one piece, which most are, is not copied.
 #[derive(Default)]
 struct Gathered {
     first: Bytes,
@@ -110,13 +110,13 @@ impl Gathered {
 
 /// Why a body was not read to its end.
 pub(crate) enum Unfinished<B> {
-    /// It is longer than allowed: what was read of it so far, and the rest behind it.
+    /// It is longer than allowed: the part that was read so far, and the rest behind it.
     TooLong(Body<B>),
-    /// Reading it failed: what was read of it so far, and the failure behind it.
+    /// Reading it failed: the part that was read so far, and the failure behind it.
     Failed(Body<B>),
 }
 
-/// How a body ended that was given on; its watcher hears nothing where it was dropped half-way.
+/// How a body ended that was given on; its watcher hears nothing if it was dropped half-way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Whole,
@@ -141,12 +141,12 @@ impl<B> Body<B> {
         }
     }
 
-    /// Gives what was read.
+    /// Gives the part that was read.
     pub(crate) fn whole(whole: Whole) -> Self {
         Self::read(whole, None, None)
     }
 
-    /// Has its end told to whoever watches.
+    /// Has its end told to its watcher.
     pub(crate) fn watched(self) -> (Self, oneshot::Receiver<Ended>)
     where
         B: HttpBody<Data = Bytes>,
@@ -168,7 +168,7 @@ impl<B> Body<B> {
         (body, ended)
     }
 
-    /// Why it broke off, where it did.
+    /// Why it broke off, if it did.
     pub(crate) fn failure(&self) -> Option<&BoxError> {
         match &self.kind {
             Kind::Untouched { .. } => None,
@@ -201,7 +201,7 @@ impl<B> From<Bytes> for Body<B> {
 ///
 /// # Cancel safety
 ///
-/// What was read is lost when it is dropped.
+/// The part that was read is lost when it is dropped.
 pub(crate) async fn read_to_end<B>(body: B, limit: usize) -> Result<Whole, Unfinished<B>>
 where
     B: HttpBody<Data = Bytes>,
@@ -225,7 +225,7 @@ where
     Ok(gathered.whole())
 }
 
-/// Reads a body to its end, however long.
+/// Reads a body to its end, of any length.
 #[cfg(feature = "testing")]
 pub(crate) async fn whole_body<B>(body: B) -> Result<Bytes, BoxError>
 where
@@ -336,7 +336,7 @@ where
 
 impl<B> fmt::Debug for Body<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What stands in a body is nobody's business.
+        // The bytes of a body must not be shown.
         f.debug_struct("Body").finish_non_exhaustive()
     }
 }

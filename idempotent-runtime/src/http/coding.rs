@@ -7,12 +7,12 @@ use http::{
 
 use super::grpc;
 
-/// Tells whether a client that accepts what it says can read a body that is stored in this coding.
-/// It is stored in one only where compression stands inside of the layer, by mistake, or where gRPC
-/// compresses messages.
+/// Tells whether a client can read a body that is stored in this coding, by the codings that it
+/// accepts. It is stored in one only if compression stands inside of the layer, by mistake, or if
+/// gRPC compresses messages.
 ///
-/// Who refuses a body without a coding can be given one nevertheless: what compresses it stands
-/// outside.
+/// A client that refuses a body without a coding can be given one nevertheless: the compression for
+/// it stands outside.
 pub(super) fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     let is_accepted = |(codings, accepts): (&HeaderName, &HeaderName)| {
         items(stored, codings)
@@ -27,8 +27,8 @@ pub(super) fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     .all(is_accepted)
 }
 
-/// Tells whether a request accepts a coding: by what it says of this one, and only where it says
-/// nothing, by what it says of all others with `*` (RFC 9110, section 12.5.3).
+/// Tells whether a request accepts a coding: by its words about this one. Only if it has none, its
+/// words about all others with `*` count (RFC 9110, section 12.5.3).
 fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bool {
     let said_of = |coding: &str| {
         items(request, accepts).find_map(|item| {
@@ -37,7 +37,7 @@ fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bo
             is_meant.then(|| !words.any(is_zero_weight))
         })
     };
-    // Who names none accepts any, but for gRPC.
+    // A client that names none accepts any, except for gRPC.
     let unsaid = accepts == ACCEPT_ENCODING && !request.contains_key(accepts);
     said_of(coding).or_else(|| said_of("*")).unwrap_or(unsaid)
 }
@@ -49,8 +49,8 @@ fn is_zero_weight(parameter: &str) -> bool {
     })
 }
 
-/// What a header field lists, over all its lines. A line that is no text is one item, which nobody
-/// knows.
+/// The items that a header field lists, over all its lines. A line that is no text is one unknown
+/// item.
 fn items<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     fields
         .get_all(name)

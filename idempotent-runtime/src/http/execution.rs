@@ -46,7 +46,7 @@ pub(crate) struct Execution<S> {
     guard: Arc<Guard>,
 }
 
-/// By what is decided what a response means.
+/// The terms that decide what a response means.
 struct Terms {
     guard: Arc<Guard>,
     record: RecordId,
@@ -54,16 +54,16 @@ struct Terms {
     route: Route,
 }
 
-/// What a run came to.
+/// The result of a run.
 enum Captured<R, E> {
-    /// To something of which all is known.
+    /// A reply of which all is known.
     Buffered(Box<HandlerReply<R, E>>, Verdict),
-    /// To a response of which only the end is to be recorded.
+    /// A response of which only the end is to be recorded.
     Streaming(Box<Response<Body<R>>>, oneshot::Receiver<Ended>, Verdict),
 }
 
 impl<S> Execution<S> {
-    /// Puts together what a handler needs, but for the request's body, which is still to be read.
+    /// Puts together what a handler needs, except the request's body, which is still to be read.
     pub(crate) fn new(service: S, head: request::Parts, guard: Arc<Guard>) -> Box<Self> {
         Box::new(Self {
             service,
@@ -76,8 +76,8 @@ impl<S> Execution<S> {
     /// Runs the handler in the task of its call, tells the client's side, which may have gone away,
     /// and says what is to be recorded.
     ///
-    /// A panic of the service's, of the response's body, of the seal or of the renderer ends here:
-    /// past this function it would be a crash of the call, after which the handler may run again.
+    /// A panic of the service's, of the response's body, of the seal or of the renderer ends here.
+    /// Past this function it would be a crash of the call, after which the handler may run again.
     pub(crate) async fn run<B, R, E>(
         mut self: Box<Self>,
         attempt: Attempt,
@@ -147,9 +147,9 @@ impl<S> Execution<S> {
 }
 
 impl Terms {
-    /// Lets the handler in; the refusal where it may not begin.
+    /// Lets the handler in; the refusal if it may not begin.
     fn acquire<R, E>(&self, attempt: &Attempt) -> Result<Permit, Box<HandlerReply<R, E>>> {
-        // What an earlier handler may have begun is not left lying for want of room.
+        // An effect that an earlier handler may have begun is not left unfinished for want of room.
         let bounds = if attempt.is_takeover() {
             Bounds::NONE
         } else {
@@ -166,8 +166,8 @@ impl Terms {
         })
     }
 
-    /// Gives a response to the client's side, and says what is to be recorded of it. Where its body
-    /// or its seal panics, the client's side comes back, with what the response meant.
+    /// Gives a response to the client's side, and says what is to be recorded of it. If its body or
+    /// its seal panics, the client's side comes back, with the verdict on the response.
     async fn deliver<R, E>(
         &self,
         response: Response<R>,
@@ -230,7 +230,7 @@ impl Terms {
             let response = Response::from_parts(head, Body::untouched(body));
             return Captured::buffered(Ok(response), verdict, nothing());
         }
-        // What is said behind a body that is too long is for its client alone.
+        // Trailers behind a body that is too long are for its client alone.
         let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
         let limit = self.guard.rules.max_response;
         let length = body.size_hint().upper();
@@ -259,8 +259,7 @@ impl Terms {
         }
     }
 
-    /// Says what is recorded of a handler that gave no response: what is recorded of a response of
-    /// 500.
+    /// Says what is recorded of a handler that gave no response: the same as of a response of 500.
     fn fail<R, E>(
         &self,
         own: impl FnOnce(Response<Body<R>>) -> Result<Response<Body<R>>, E>,
@@ -277,8 +276,7 @@ impl Terms {
         Box::new(HandlerReply { response, outcome })
     }
 
-    /// Tells operators of a response that no retry gets, where the rules neither say nor expect
-    /// that.
+    /// Tells operators of a response that no retry gets, if the rules neither say nor expect that.
     fn tell_unkept(&self, verdict: Verdict, why: &str) {
         let Settings { unkept, name, .. } = &*self.guard.settings;
         let is_meant = self.guard.rules.storage != Storage::Whole || verdict != Verdict::Store;
@@ -352,8 +350,9 @@ fn tell<R, E>(
     ending(verdict, outcome)
 }
 
-/// Says how a response ended that is given on: well also where its client went away, because what
-/// the handler did is done when it answers, and uncertain where the handler itself broke it off.
+/// Says how a response ended that is given on. It ended well also if its client went away, because
+/// the handler's effect is complete when it answers. It is uncertain if the handler itself broke it
+/// off.
 async fn ending_of_stream(ended: oneshot::Receiver<Ended>, verdict: Verdict) -> RawEnding {
     match (ended.await, verdict) {
         (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),

@@ -1,4 +1,4 @@
-//! What two requests must have in common to be the same request.
+//! The parts that two requests must have in common to be the same request.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -19,26 +19,27 @@ use crate::{call::CallBuilder, framing::write_framed, http::json, sha256::sha256
 pub enum BodyComparison {
     /// Byte by byte.
     Exact,
-    /// By what they say, where the content type says that they are JSON: white space, the order of
+    /// By their meaning, if the content type says that they are JSON: white space, the order of
     /// members and the spelling of strings and numbers do not matter. A body that is no JSON, or
     /// that names a member twice, is compared byte by byte.
     ///
     /// Numbers count as decimals of any length: `1.0` is `1`, and no two integers are equal that
     /// differ.
     CanonicalJson,
-    /// By what a function makes of the request: two are the same where it returns the same bytes.
-    /// For a multipart form, say, whose boundary differs in each attempt.
+    /// By the bytes that a function makes of the request: two are the same if it returns the same
+    /// bytes. It is for a multipart form, say, whose boundary differs in each attempt.
     By(BodyDigest),
 }
 
 impl BodyComparison {
-    /// Compares what `digest` makes of the request.
+    /// Compares the bytes that `digest` makes of the request.
     pub fn by(digest: impl Fn(&Parts, &Bytes) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::By(BodyDigest(Arc::new(digest)))
     }
 }
 
-/// What makes of a request what is compared of its body; made by [`BodyComparison::by`].
+/// The function that makes the bytes to compare of a request and its body; made by
+/// [`BodyComparison::by`].
 #[derive(Clone)]
 pub struct BodyDigest(Arc<dyn Digest>);
 
@@ -74,17 +75,17 @@ impl fmt::Debug for BodyComparison {
 pub enum QueryComparison {
     /// Byte by byte.
     Exact,
-    /// As a bag of parameters: their order does not matter, their number and their spelling do.
+    /// As a bag of parameters: their number and their spelling matter, and their order does not.
     AnyOrder,
     /// Not at all: it says nothing of what is done.
     Ignored,
-    /// Byte by byte, without the parameters of these names, as a client spells them: what a
+    /// Byte by byte, without the parameters of these names, as a client spells them: those that a
     /// campaign or a trace adds, say. A query of nothing else is none.
     Without(&'static [&'static str]),
 }
 
 impl QueryComparison {
-    /// What is left of a query for the comparison, where anything is.
+    /// The part of a query that is left for the comparison, if any is.
     fn compared(self, query: &str) -> Option<Cow<'_, str>> {
         let names = match self {
             QueryComparison::Exact | QueryComparison::AnyOrder => return Some(query.into()),
@@ -100,8 +101,8 @@ impl QueryComparison {
     }
 }
 
-/// What is compared of two requests beside their methods, paths and content types, which always
-/// are.
+/// The parts of two requests that are compared beside their methods, paths and content types, which
+/// always are.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
     pub(crate) body: BodyComparison,
@@ -109,7 +110,7 @@ pub(crate) struct Comparison {
     pub(crate) headers: Vec<HeaderName>,
 }
 
-/// The names under which a record keeps what was compared, and a mismatch is reported.
+/// The names under which a record keeps the compared parts, and a mismatch is reported.
 pub(crate) mod part {
     pub(crate) const METHOD: &str = "method";
     pub(crate) const TARGET: &str = "target";
@@ -135,7 +136,7 @@ impl Comparison {
             .argument(part::BODY, &self.digest(request, body))
     }
 
-    /// Nothing of a field that the request has not got, so that one that is named later makes no
+    /// A field that the request does not have adds nothing. So a field that is named later makes no
     /// other request of those without it.
     fn compared(&self, headers: &HeaderMap) -> Option<Hash> {
         let mut framed = Vec::new();
@@ -154,7 +155,8 @@ impl Comparison {
         (!framed.is_empty()).then(|| Hash(sha256(&mut framed)))
     }
 
-    /// The hash, and what was hashed, so that no body equals what was made of another one.
+    /// The hash, and the name of what was hashed, so that no body equals the bytes that were made
+    /// of another one.
     fn digest(&self, request: &Parts, body: &Bytes) -> (&'static str, Hash) {
         match &self.body {
             BodyComparison::CanonicalJson if is_json(&request.headers) => {
@@ -169,13 +171,13 @@ impl Comparison {
     }
 }
 
-/// What a request is sent to: its path in normal form, and its query where it has one.
+/// The target of a request: its path in normal form, and its query if it has one.
 pub(crate) struct Target<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
 }
 
-/// Room for what stands around a path and a query, and for the padding of their hash.
+/// Room for the bytes around a path and a query, and for the padding of their hash.
 const FRAMES: usize = 128;
 
 impl Target<'_> {
@@ -215,7 +217,7 @@ fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     (!essence.is_empty() || !coding.is_empty()).then_some((essence, coding))
 }
 
-/// What `part` takes of a text, in lower case, as most clients write it already.
+/// The part of a text that `part` takes, in lower case, as most clients write it already.
 fn lowercase(text: Cow<'_, str>, part: fn(&str) -> &str) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) if !part(text).bytes().any(|byte| byte.is_ascii_uppercase()) => {
@@ -229,8 +231,8 @@ fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The codings of a body; nothing where there is none, which may also be told as `identity` (RFC
-/// 9110, section 8.4.1).
+/// The codings of a body; nothing if there is none, which may also be told as `identity` (RFC 9110,
+/// section 8.4.1).
 fn coding(content_encoding: &str) -> &str {
     let coding = content_encoding.trim();
     if coding.eq_ignore_ascii_case("identity") {

@@ -44,13 +44,14 @@ pub(crate) struct Guard {
     pub(crate) rules: Arc<Rules>,
     pub(crate) key: IdempotencyKey,
     caller: Option<Requester>,
-    /// What an answer may need to know of the request, whose handler may have taken it already.
+    /// The parts of the request that an answer may need, because the handler may have taken the
+    /// request already.
     method: Method,
     headers: HeaderMap,
 }
 
-/// What identifies a call beside its caller: its key, and its method and path where a key is for
-/// one route.
+/// The identity of a call beside its caller: its key, and its method and path if a key is for one
+/// route.
 struct Identity<'a> {
     route: Option<Box<(String, String)>>,
     key: &'a IdempotencyKey,
@@ -134,8 +135,8 @@ impl Guard {
         Ok(response)
     }
 
-    /// Has everything there that a claim needs, its body above all; the refusal of a request that
-    /// comes to none.
+    /// Gets everything there that a claim needs, its body above all; the refusal of a request that
+    /// comes to no claim.
     async fn prepare<S, B>(&self, execution: &mut Execution<S>, body: B) -> Result<(), Problem>
     where
         B: HttpBody<Data = Bytes>,
@@ -151,7 +152,7 @@ impl Guard {
         Ok(())
     }
 
-    /// What tells the caller from others; nothing where they share one space.
+    /// The bytes that tell the caller from others; nothing if they share one space.
     pub(crate) fn caller_id(&self) -> Arc<[u8]> {
         let key = self.caller.as_ref().map(Key::from_part);
         // A caller that is no key is refused before a handler runs.
@@ -218,7 +219,7 @@ impl Guard {
         call
     }
 
-    /// The response of an earlier run, where it can be given to this client.
+    /// The response of an earlier run, if it can be given to this client.
     fn replay<R>(
         &self,
         outcome: &RawOutcome,
@@ -284,7 +285,7 @@ impl Guard {
                 Some(reference) => problem.with_operation_ref(reference),
                 None => problem,
             },
-            // Who calls with what can be nobody's name is nobody, too.
+            // A name that no caller can have names no caller, either.
             Error::InvalidKey { part: "scope", .. } => {
                 let operation = &*self.settings.name;
                 tracing::info!(
@@ -316,7 +317,7 @@ impl Guard {
     }
 
     /// The same where a handler was to run: a panic of the renderer would count as one of the
-    /// handler, which has not begun. What it cannot tell is told in JSON.
+    /// handler, which has not begun. A problem that the renderer cannot tell is told in JSON.
     pub(crate) fn refuse_in_any_case<R>(&self, problem: &Problem) -> Response<Body<R>> {
         let refused = catch_unwind(AssertUnwindSafe(|| self.refuse(problem)));
         refused.unwrap_or_else(|_| {
@@ -334,9 +335,9 @@ impl Guard {
     }
 }
 
-/// The header fields of a request that an answer may depend on: all of them where a renderer of the
-/// service's own may ask for any, and elsewhere the few that this layer asks for, because most
-/// requests have none of those.
+/// The header fields of a request that an answer may depend on. They are all fields if a renderer
+/// of the service's own may ask for any. Otherwise they are the few that this layer asks for,
+/// because most requests have none of those.
 fn remembered(settings: &Settings, rules: &Rules, headers: &HeaderMap) -> HeaderMap {
     if settings.problems.ask_the_request() {
         return headers.clone();

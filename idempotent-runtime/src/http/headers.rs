@@ -11,7 +11,7 @@ pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-
 /// The header field by which a replay names the request that ran.
 pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-request-id");
 
-/// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or
+/// Never kept, even if a policy says so: they belong to one connection (RFC 9110, section 7.6.1) or
 /// are made anew for each response.
 const NEVER: [&str; 11] = [
     "connection",
@@ -27,8 +27,8 @@ const NEVER: [&str; 11] = [
     "upgrade",
 ];
 
-/// Kept only where a policy says so: they speak of the moment, of who asked, or of where the
-/// response came by.
+/// Kept only if a policy says so: they speak of the moment, of who asked, or of where the response
+/// came by.
 const USUALLY_NOT: [&str; 29] = [
     "age",
     "alt-svc",
@@ -61,7 +61,7 @@ const USUALLY_NOT: [&str; 29] = [
     "x-trace-id",
 ];
 
-/// How names begin that are kept only where a policy says so.
+/// The beginnings of names that are kept only if a policy says so.
 const USUALLY_NOT_BEGINNINGS: [&str; 5] = [
     "access-control-",
     "ratelimit-",
@@ -79,7 +79,7 @@ const CORS_VARIES: [&str; 3] = [
 
 /// Says which header fields of a response are kept for its replays; trailers are treated likewise.
 ///
-/// By default all but those that speak of the moment or of who asked:
+/// By default all are kept except those that speak of the moment or of who asked:
 ///
 /// | left out | why |
 /// |---|---|
@@ -92,11 +92,11 @@ const CORS_VARIES: [&str; 3] = [
 /// | `Access-Control-*`, and what CORS adds to `Vary` | the CORS layer outside adds them for the origin that asks now |
 /// | request, correlation and trace ids, `Server-Timing`, `RateLimit`, `RateLimit-*`, `X-RateLimit-*`, `Retry-After` | they tell of this request, not of the first one |
 ///
-/// The first three rows are left out whatever a policy says, the others can be kept by
+/// The first three rows are left out even if a policy keeps them, the others can be kept by
 /// [`keep`](Self::keep).
 ///
-/// `Content-Encoding` is kept whatever a policy says: the body is stored in that coding, and nobody
-/// could read it otherwise.
+/// `Content-Encoding` is kept even if a policy leaves it out: the body is stored in that coding,
+/// and could not be read otherwise.
 ///
 /// # Examples
 ///
@@ -121,7 +121,7 @@ pub struct HeaderPolicy {
     request_id: Option<HeaderName>,
 }
 
-/// What becomes of fields that a policy does not name.
+/// The rule for fields that a policy does not name.
 #[derive(Clone, Copy, Debug, Default)]
 enum Unnamed {
     #[default]
@@ -130,13 +130,13 @@ enum Unnamed {
 }
 
 impl HeaderPolicy {
-    /// Keeps all fields but those of the table above.
+    /// Keeps all fields except those of the table above.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps these fields and no others but `Content-Encoding`.
+    /// Keeps only these fields and `Content-Encoding`.
     #[must_use]
     pub fn only(names: impl IntoIterator<Item = HeaderName>) -> Self {
         Self {
@@ -146,8 +146,8 @@ impl HeaderPolicy {
         }
     }
 
-    /// Keeps a field that is usually left out, such as `Set-Cookie`. No effect on those that are
-    /// never kept.
+    /// Keeps a field that is usually left out, such as `Set-Cookie`. It has no effect on those that
+    /// are never kept.
     #[must_use]
     pub fn keep(mut self, name: HeaderName) -> Self {
         self.left_out.retain(|other| *other != name);
@@ -155,7 +155,7 @@ impl HeaderPolicy {
         self
     }
 
-    /// Leaves a field out. No effect on `Content-Encoding`.
+    /// Leaves a field out. It has no effect on `Content-Encoding`.
     #[must_use]
     pub fn leave_out(mut self, name: HeaderName) -> Self {
         self.left_out.push(name);
@@ -171,7 +171,7 @@ impl HeaderPolicy {
     }
 
     /// The fields that are kept, in their order. Every line of a field that is there several times
-    /// is kept, also where its value is not text.
+    /// is kept, also if its value is not text.
     #[must_use]
     pub fn stored(&self, headers: &HeaderMap) -> HeaderMap {
         let mut stored = HeaderMap::with_capacity(headers.keys_len());
@@ -235,7 +235,7 @@ fn is_nominated(name: &HeaderName, headers: &HeaderMap) -> bool {
     })
 }
 
-/// Takes out of a value of `Vary` what CORS adds; `None` when nothing is left.
+/// Takes the names that CORS adds out of a value of `Vary`; `None` when nothing is left.
 fn without_cors(value: &HeaderValue) -> Option<HeaderValue> {
     let Ok(text) = value.to_str() else {
         return Some(value.clone());

@@ -1,4 +1,4 @@
-//! Ends a service without cutting off what it is doing, and bounds how much it does at once.
+//! Ends a service without cutting off its work, and bounds how much it does at once.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -15,13 +15,13 @@ struct State {
     inside: usize,
     /// The bodies.
     arriving: usize,
-    /// By what tells callers apart.
+    /// By the bytes that tell callers apart.
     callers: HashMap<Arc<[u8]>, usize>,
     closed: bool,
 }
 
 impl fmt::Debug for State {
-    /// Without the callers, whose names are nobody's business.
+    /// Without the callers, whose names must not be shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State")
             .field("inside", &self.inside)
@@ -30,7 +30,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// What takes room.
+/// An occupant of room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     /// A handler that runs.
@@ -83,7 +83,7 @@ pub(crate) struct Permit {
 }
 
 impl InFlightLimit {
-    /// Gives a permit, which counts for this caller where callers are counted, unless the limit is
+    /// Gives a permit, which counts for this caller if callers are counted, unless the limit is
     /// closed or reached. A limit that is [`empty`](Self::empty) after it was closed stays so.
     pub(crate) fn acquire(
         &self,
@@ -107,7 +107,7 @@ impl InFlightLimit {
                     state.callers.insert(Arc::clone(caller), of_this_caller + 1);
                 }
             }
-            // Nobody waits for a permit to be given.
+            // No task waits for a permit to be given.
             false
         });
         answer.map(|()| Permit {
@@ -153,7 +153,7 @@ impl Drop for Permit {
                     state.callers.remove(caller);
                 }
             }
-            // Only a closed limit has somebody who waits, and waking costs something.
+            // Only a closed limit has a task that waits, and waking costs something.
             state.closed && state.inside == 0
         });
     }

@@ -10,11 +10,11 @@ use crate::framing::write_framed;
 const DEEPEST: usize = 128;
 
 /// The canonical form of a JSON text: white space, the order of members and the spelling of strings
-/// and numbers do not matter, everything else does. It is no JSON itself: each value is marked with
-/// its type and framed by its length.
+/// and numbers do not matter, and everything else does. It is no JSON itself: each value is marked
+/// with its type and framed by its length.
 ///
-/// `None` where the text is no JSON, where it names a member of an object twice, whose meaning
-/// readers do not agree on, or where it is nested too deeply.
+/// `None` if the text is no JSON, if it names a member of an object twice, whose meaning readers do
+/// not agree on, or if it is nested too deeply.
 ///
 /// Numbers are compared as decimals of any length, never as floats: `1.0` is `1` and `10e-1`, while
 /// 2⁵³ and 2⁵³ + 1 differ.
@@ -139,7 +139,7 @@ impl Reader<'_> {
             };
             let digits = self.digits()?;
             let digits = std::str::from_utf8(&self.text[digits]).ok()?;
-            // An exponent that does not fit belongs to no number that anybody computes with.
+            // An exponent that does not fit belongs to no number that is used in practice.
             sign * digits.parse::<i32>().ok()? as i64
         } else {
             0

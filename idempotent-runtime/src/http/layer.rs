@@ -16,8 +16,8 @@ use crate::{
 /// retries get the same response.
 ///
 /// It goes around a service that answers `http` requests: an axum router, or anything of tower. Put
-/// authentication outside of it, so that it knows who calls and a revoked caller gets no replay,
-/// and compression, CORS, rate limits and timeouts outside, too, so that what they add is not
+/// authentication outside of it, so that it knows who calls and a revoked caller gets no replay.
+/// Put compression, CORS, rate limits and timeouts outside, too, so that nothing that they add is
 /// stored. Nothing that changes the request's body belongs between it and the handler.
 ///
 /// The handler runs in a task of its own: a client that goes away, and a timeout outside, change
@@ -56,11 +56,11 @@ impl IdempotencyLayer {
         &self.0
     }
 
-    /// Ends the service: from now on no handler begins, and this resolves when all that run have
-    /// ended and their outcomes are recorded: `true`; or `false` after `at_most`.
+    /// Ends the service: from now on no handler begins. It resolves to `true` when all that run
+    /// have ended and their outcomes are recorded, or to `false` after `at_most`.
     ///
-    /// A request with a key is refused with 503. One that came before, whose body is still arriving
-    /// or which waits for another one, is refused so where its handler would have to run.
+    /// A request with a key is refused with 503. An earlier request whose body is still arriving,
+    /// or which waits for another one, is refused so if its handler would have to run.
     ///
     /// Call it when the server has stopped to accept connections, or together with that.
     ///

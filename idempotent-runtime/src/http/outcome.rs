@@ -1,10 +1,10 @@
-//! What becomes of the key when the handler has answered.
+//! The fate of the key when the handler has answered.
 
 use http::StatusCode;
 
 use crate::{attempt::Stage, http::rules::UnstorableResponse};
 
-/// What a handler says about its own response, in place of what its status says: put it among the
+/// The word of a handler about its own response, in place of its status: put it among the
 /// response's extensions.
 ///
 /// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT,
@@ -12,11 +12,11 @@ use crate::{attempt::Stage, http::rules::UnstorableResponse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReplayHint {
-    /// This is the outcome, whatever the status: it is stored, and answers every retry.
+    /// This is the outcome, with any status: it is stored, and answers every retry.
     Final,
     /// Nothing happened: the key is released, and a retry runs again.
     Retryable,
-    /// Nobody knows what happened: retries are told so until somebody settles it.
+    /// It is unknown what happened: retries are told so until an operator settles it.
     Uncertain,
     /// It happened, and its response is not to be stored, because it holds a secret, say. A retry
     /// is told that there is a result that cannot be given.
@@ -29,38 +29,38 @@ pub enum ReplayHint {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AboutAnotherCall;
 
-/// What a response of 500 or above means, other than 503, a handler that panicked, also while its
-/// response was read, and an error of the service's in place of a response.
+/// The meaning of a failure: a response of 500 or above, other than 503, a handler that panicked,
+/// also while its response was read, and an error of the service's in place of a response.
 ///
 /// A layer that stands outside of the handler's database cannot know whether a handler that failed
 /// has taken effect before.
 ///
-/// A handler whose process died has given no response: what becomes of its key is said by
-/// [`Rules::on_crash`](super::Rules::on_crash), or by the handle.
+/// A handler whose process died has given no response: [`Rules::on_crash`](super::Rules::on_crash),
+/// or the handle, says what becomes of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerErrors {
     /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most
     /// once, unless its process dies while it runs, or cannot reach the store for longer than the
-    /// lease: then another process runs it again, unless
+    /// lease. Then another process runs it again, unless
     /// [`OnCrash::Uncertain`](crate::OnCrash::Uncertain) is said.
     Replay,
-    /// Nothing happened: the key is released, and a retry runs again. Right only where a failure
-    /// undoes what was done.
+    /// Nothing happened: the key is released, and a retry runs again. It is right only if a failure
+    /// undoes the effects of the handler.
     ///
-    /// A panic is nobody's word for that: under [`OnCrash::Uncertain`](crate::OnCrash::Uncertain),
-    /// and where the handler has answered and its response was being read, retries are told that
-    /// nobody knows.
+    /// A panic does not say that nothing happened. So under
+    /// [`OnCrash::Uncertain`](crate::OnCrash::Uncertain), and if the handler has answered and its
+    /// response was being read, retries are told that it is unknown.
     Release,
-    /// Nobody knows: retries are told so until somebody settles it.
+    /// It is unknown what happened: retries are told so until an operator settles it.
     Uncertain,
 }
 
-/// What becomes of the key.
+/// The fate of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Store,
-    /// The route says that its handler may run again where there is nothing to replay.
+    /// The route says that its handler may run again if there is nothing to replay.
     StoreOrRelease,
     /// It happened, and there is nothing to replay.
     Discard,
@@ -71,8 +71,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// How far a handler has come that has answered so, where that is not to make it run again,
-    /// however long reading and sending its body takes.
+    /// How far a handler has come that has answered so; `None` if it may run again. Reading and
+    /// sending its body may take long, and does not make it run again.
     pub(crate) fn stage(self) -> Option<Stage> {
         match self {
             Verdict::Store | Verdict::Discard => Some(Stage::Happened),
@@ -103,7 +103,7 @@ impl From<ServerErrors> for Verdict {
     }
 }
 
-/// What the response is worth that is the outcome, by its status.
+/// The worth of a response that is the outcome, by its status.
 impl From<UnstorableResponse> for Verdict {
     fn from(unrepeatable: UnstorableResponse) -> Self {
         match unrepeatable {
@@ -113,9 +113,9 @@ impl From<UnstorableResponse> for Verdict {
     }
 }
 
-/// Decides by the status, where the handler did not say.
+/// Decides by the status, unless the handler said otherwise.
 ///
-/// What is released is what a server answers before it begins: who are you, not so, not without a
+/// The released answers are those of a server before it begins: who are you, not so, not without a
 /// condition, too large, too often, not now. Every other answer is the outcome, an error of the
 /// client's too: the handler came to it, and a retry must not come to another.
 pub(crate) fn verdict(
@@ -127,9 +127,10 @@ pub(crate) fn verdict(
         return mark.into();
     }
     match status {
-        // The connection went over to another protocol; nobody can do that again.
+        // The connection went over to another protocol; that cannot be repeated.
         StatusCode::SWITCHING_PROTOCOLS => Verdict::Discard,
-        // It says what the client has already, and the next one may have something else.
+        // It is about something that the client has already, and the next client may have something
+        // else.
         StatusCode::NOT_MODIFIED => Verdict::Release,
         StatusCode::UNAUTHORIZED
         | StatusCode::FORBIDDEN

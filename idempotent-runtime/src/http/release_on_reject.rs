@@ -13,10 +13,10 @@ use crate::http::ReplayHint;
 ///
 /// The layer sees responses and not who made them, so a rejection with 400 or 422 looks to it like
 /// the handler's own, and would be stored. Inside of `ReleaseOnReject` it is marked as
-/// [`Retryable`](ReplayHint::Retryable), unless it bears a mark already: a retry runs, and so does
-/// a request that was put right and has the same key.
+/// [`Retryable`](ReplayHint::Retryable), unless it bears a mark already. A retry runs, and a
+/// request that was put right and has the same key runs, too.
 ///
-/// Where many handlers of a service take what may be rejected,
+/// If many handlers of a service take input that may be rejected,
 /// [`Rules::rejections`](super::Rules::rejections) says it by the status.
 ///
 /// # Examples

@@ -1,4 +1,4 @@
-//! What an annotated handler returns that is to tell its replays.
+//! The response of an annotated handler that is to tell its replays.
 
 use axum::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use http::HeaderValue;
@@ -15,9 +15,10 @@ pub struct Replayed;
 /// `Idempotent-Replayed: true` and by
 /// [`Replayed`] among its extensions.
 ///
-/// It knows that it is a replay because it was read from its record, and is stored as what it
-/// holds: it may be put around a response, or taken away, while records stand. An error that is
-/// replayed is not inside of it, and says nothing; nor does an outcome that a `load` gives back.
+/// It knows that it is a replay because it was read from its record. It is stored as the response
+/// that it holds, so it may be put around a response, or taken away, while records stand. An error
+/// that is replayed is not inside of it, and says nothing. An outcome that a `load` gives back says
+/// nothing, either.
 ///
 /// A layer around the handler has the last word on the header field, which speaks of its own
 /// replays there; the extension stays.
@@ -52,7 +53,7 @@ impl<R> Replayable<R> {
         self.replayed.is_some()
     }
 
-    /// What it holds.
+    /// The response that it holds.
     #[must_use]
     pub fn into_inner(self) -> R {
         self.response

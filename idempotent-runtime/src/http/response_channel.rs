@@ -17,17 +17,17 @@ use crate::{
     record::RawOutcome,
 };
 
-/// What a response says whose key is free again: nothing happened.
+/// The word of a response whose key is free again: nothing happened.
 pub(crate) const RELEASED: &str = "released";
 
-/// What a response says that is not what its call comes to, and whose key is not free.
+/// The word of a response that is not the outcome of its call, and whose key is not free.
 pub(crate) const OPEN: &str = "open";
 
-/// What a handler tells its own client.
+/// The reply of a handler to its own client.
 pub(crate) enum Reply<R, E> {
     /// Its response, to be given when its outcome is recorded.
     Whole(Box<HandlerReply<R, E>>),
-    /// A response of which nothing but its end is recorded.
+    /// A response of which only its end is recorded.
     Streamed(Box<Response<Body<R>>>),
 }
 
@@ -39,7 +39,8 @@ pub(crate) struct HandlerReply<R, E> {
 
 impl<R, E> HandlerReply<R, E> {
     /// Says with a response what its status alone does not tell: that its key is free again, or
-    /// that the call is open, because it is about this run alone, and one before it may have acted.
+    /// that the call is open. The response of an open call is about this run alone, and an earlier
+    /// run may have acted.
     pub(crate) fn set_status(&mut self, word: &'static str) {
         if let Ok(response) = &mut self.response {
             let word = HeaderValue::from_static(word);
@@ -71,7 +72,7 @@ fn leaves_open(how: &CallReport) -> bool {
     )
 }
 
-/// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the
+/// Gives it to the client's side. If no client takes it any more it ends here, and with it the
 /// watch over its body.
 pub(crate) fn send<R, E>(client: oneshot::Sender<Reply<R, E>>, own: Reply<R, E>) {
     let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
@@ -80,11 +81,11 @@ pub(crate) fn send<R, E>(client: oneshot::Sender<Reply<R, E>>, own: Reply<R, E>)
     }
 }
 
-/// What the client's side of a call hears of it.
+/// The news that the client's side of a call gets of it.
 pub(crate) enum Received<R, E> {
     /// The handler's own response, which goes on while the call does.
     Streamed(Box<Response<Body<R>>>),
-    /// The call's end, with what its own handler told, where that ran.
+    /// The call's end, with the reply of its own handler, if that ran.
     Answered(
         Result<(RawOutcome, CallReport), Error>,
         Option<Box<HandlerReply<R, E>>>,
@@ -100,8 +101,8 @@ pub(crate) async fn recv<R, E>(
     poll_fn(|cx| {
         let answered = call.as_mut().poll(cx);
         if !has_told {
-            // A handler tells its client before its call ends, so what there is is there; polling
-            // may be put off.
+            // A handler tells its client before its call ends, so a reply is there by now if there
+            // is one; polling may be put off.
             let told = match answered {
                 Poll::Ready(_) => Poll::Ready(own.try_recv().ok()),
                 Poll::Pending => Pin::new(&mut own).poll(cx).map(Result::ok),

@@ -1,4 +1,4 @@
-//! What a router outside of the layer has done to a request.
+//! The marks that a router outside of the layer has left on a request.
 
 use std::borrow::Cow;
 #[cfg(feature = "axum")]
@@ -23,8 +23,8 @@ pub(crate) fn uri(head: &Parts) -> &Uri {
     original(head).unwrap_or(&head.uri)
 }
 
-/// The path as it is compared: two spellings are one where RFC 3986 says that they mean the same
-/// (sections 6.2.2.1 and 6.2.2.2). So the digits of what is percent-encoded are in upper case, and
+/// The path as it is compared: two spellings are one if RFC 3986 says that they mean the same
+/// (sections 6.2.2.1 and 6.2.2.2). So the digits of percent-encoded bytes are in upper case, and
 /// letters, digits and `-._~` are not encoded.
 pub(crate) fn normalised(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
@@ -50,14 +50,14 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
-/// Tells whether a handler is there for the request, as far as is known: a router answers 404 by
-/// itself where there is none.
+/// Tells whether a handler is there for the request, and says yes if that is unknown. A router
+/// answers 404 by itself if there is none.
 pub(crate) fn is_routed(head: &Parts) -> bool {
     original(head).is_none() || is_matched(head)
 }
 
 /// Tells whether a router has found no route for the request, so that its fallback answers. A
-/// service that is nested (`nest_service`) is a route, whatever it finds inside.
+/// service that is nested (`nest_service`) is a route, also if it finds nothing inside.
 pub(crate) fn is_for_the_fallback(head: &Parts) -> bool {
     original(head).is_some() && !is_matched(head) && !is_nested(head)
 }
@@ -73,7 +73,7 @@ fn is_matched(head: &Parts) -> bool {
     head.extensions.get::<MatchedPath>().is_some()
 }
 
-/// Axum tells nobody that a request is for a nested service, but for routers inside of that: their
+/// Axum tells only routers inside of a nested service that a request is for that service: their
 /// paths have its prefix.
 #[cfg(feature = "axum")]
 fn is_nested(head: &Parts) -> bool {

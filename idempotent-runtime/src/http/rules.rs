@@ -1,4 +1,4 @@
-//! What holds for a request: the same for all routes, or another one for some.
+//! The rules for a request: the same for all routes, or others for some.
 
 mod choice;
 mod presets;
@@ -25,8 +25,9 @@ pub use self::choice::{
     UnstorableResponse,
 };
 
-/// What the layer does with requests: begin with a preset, change what differs, and give it to
-/// [`LayerBuilder::rules`](super::LayerBuilder::rules), or to [`LayerBuilder::route`](super::LayerBuilder::route) for some paths.
+/// The rules of the layer for requests: begin with a preset, change what differs, and give them to
+/// [`LayerBuilder::rules`](super::LayerBuilder::rules), or to
+/// [`LayerBuilder::route`](super::LayerBuilder::route) for some paths.
 ///
 /// | setting | [`ietf`](Rules::ietf) | [`stripe_v1`](Rules::stripe_v1) | [`acp`](Rules::acp) |
 /// |---|---|---|---|
@@ -42,9 +43,9 @@ pub use self::choice::{
 /// | the key in responses | no | yes | yes |
 /// | responses are kept for | the handle's `ttl` | 24 hours | 24 hours |
 ///
-/// [`Rules::default`] is `ietf`. In all of them 408, 425, 429, 503 and what a server answers before it begins are released, a
-/// request may have 2 MiB, a response that is kept 2 MiB, and lease, crash and outage policy are
-/// the handle's.
+/// [`Rules::default`] is `ietf`. In all of them 408, 425, 429, 503 and the answers of a server
+/// before it begins are released. A request may have 2 MiB, and so may a response that is kept.
+/// Lease, crash and outage policy are the handle's.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rules {
@@ -87,8 +88,8 @@ impl Rules {
         self
     }
 
-    /// Sets the methods that keys count for. Every other request is handed on untouched, whatever
-    /// key it has.
+    /// Sets the methods that keys count for. Every other request is handed on untouched, with any
+    /// key or none.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
         self
@@ -122,7 +123,7 @@ impl Rules {
     }
 
     /// Sets how many bytes the body of a request with a key may have; a longer one is refused with
-    /// 413 and does not run. 2 MiB by default. A body without a key is not counted.
+    /// 413 and does not run. The default is 2 MiB. A body without a key is not counted.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.max_request = bytes;
         self
@@ -132,8 +133,8 @@ impl Rules {
 /// How a request's body arrives.
 impl Rules {
     /// Sets how long the body of a request with a key may take from one byte to the next: 30
-    /// seconds by default. Where it takes longer, the request is refused with 408, which a client
-    /// may repeat, and nothing was done.
+    /// seconds by default. If it takes longer, the request is refused with 408, which a client may
+    /// repeat, and nothing was done.
     pub fn body_timeout(mut self, between: impl IntoDuration) -> Self {
         match between.into_duration() {
             Ok(between) => self.patience.between = between,
@@ -152,7 +153,7 @@ impl Rules {
     }
 }
 
-/// What makes two requests the same request.
+/// The comparison that makes two requests the same request.
 impl Rules {
     /// Sets how bodies are compared.
     pub fn compare_bodies(mut self, comparison: BodyComparison) -> Self {
@@ -207,8 +208,8 @@ impl Rules {
     }
 
     /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
-    /// Where whoever runs the first request has missed a heartbeat, and so may have vanished, it
-    /// says the rest of the lease.
+    /// If the holder of the first request has missed a heartbeat, and so may have vanished, it says
+    /// the rest of the lease.
     pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
         match wait.into_duration() {
             Ok(wait) => self.retry_after = wait,
@@ -251,8 +252,8 @@ impl Rules {
 impl Rules {
     /// Names statuses with which this service rejects a request before its handler begins, beside
     /// the usual ones: 400 and 422, say, where extractors of axum check the request. Such a
-    /// response is not stored, and a retry runs. Right only on routes whose handlers answer nothing
-    /// so once they have done something; elsewhere, the extractor `ReleaseOnReject` (feature
+    /// response is not stored, and a retry runs. It is right only on routes whose handlers never
+    /// answer so once they have done something; elsewhere, the extractor `ReleaseOnReject` (feature
     /// `axum`) tells the two apart. A [`ReplayHint`](super::ReplayHint) counts more.
     pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
         self.rejections = statuses.into_iter().collect();
@@ -291,8 +292,8 @@ impl Rules {
     }
 
     /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first
-    /// caller gets a longer one whole, and a retry is told that its result cannot be given. What is
-    /// stored, with the header fields, is also bounded by the handle's
+    /// caller gets a longer one whole, and a retry is told that its result cannot be given. The
+    /// whole stored response, with the header fields, is also bounded by the handle's
     /// [`max_outcome`](crate::handle::Builder::max_outcome), 16 MiB by default.
     pub fn max_response(mut self, bytes: usize) -> Self {
         self.max_response = bytes;
@@ -311,15 +312,15 @@ impl Rules {
 
     /// Sets what becomes of a key whose response has expired: it is new by default. Under
     /// [`OnExpired::Refuse`] a retry that comes too late is told so, with 409, as long as the
-    /// handle [keeps](crate::handle::Builder::audit_retention) the record, which it must be told
-    /// to.
+    /// handle [keeps](crate::handle::Builder::audit_retention) the record. The handle must be told
+    /// to keep it.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
         self
     }
 
-    /// Sets the status of a replay whose first response was 201: 201 by default. What is stored
-    /// stays as it is.
+    /// Sets the status of a replay whose first response was 201: 201 by default. The stored
+    /// response stays as it is.
     pub fn replay_of_created(mut self, replay_of_created: ReplayOfCreated) -> Self {
         self.replay_of_created = replay_of_created;
         self
@@ -339,7 +340,7 @@ impl Rules {
         }
     }
 
-    /// Repeats the key in the response to a request that has one, where that is set.
+    /// Repeats the key in the response to a request that has one, if that is set.
     pub(crate) fn repeat_key<B>(&self, request: &HeaderMap, response: &mut Response<B>) {
         let mut names = self.repeated().iter();
         if let Some(sent) = names.find_map(|name| request.get(name)) {

@@ -73,13 +73,13 @@ impl Scope {
             return Ok(None);
         };
         let name = (kind.caller)(request).ok_or(Unknown)?;
-        // An empty name is refused here, where its kind does not make a key of it.
+        // An empty name is refused here, because its kind would make a key of it.
         Key::from_part(&name).map_err(|_| Unknown)?;
         let kind = Arc::clone(&kind.name);
         Ok(Some(Caller { kind, name }))
     }
 
-    /// The caller of this name. Where callers have no kind, the name alone is one.
+    /// The caller of this name. The name alone is one if callers have no kind.
     pub(crate) fn named<'a, N: KeyPart + ?Sized>(&self, name: &'a N) -> Caller<&'a N> {
         let kind = self.0.as_ref().map(|kind| Arc::clone(&kind.name));
         let kind = kind.unwrap_or_default();

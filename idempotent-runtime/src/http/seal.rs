@@ -6,18 +6,16 @@ use crate::{error::BoxError, identity::RecordId};
 
 /// Changes stored responses on their way to the store, and back for a replay: to encrypt them, say.
 ///
-/// What is sealed is [a stored response](super::StoredResponse) in its byte format. Fingerprints
-/// are sealed by a
-/// [`FingerprintKey`](crate::FingerprintKey), and readable keys are left out by
+/// A seal changes [a stored response](super::StoredResponse) in its byte format. Fingerprints are
+/// sealed by a [`FingerprintKey`](crate::FingerprintKey), and readable keys are left out by
 /// [`redact_keys`](crate::handle::Builder::redact_keys).
 ///
-/// Both methods are told the record. Whoever can write to the store can put what was sealed for one
-/// record under the id of another, and the caller of that one would be given it. So an encryption
-/// that authenticates takes
-/// [`record.as_bytes()`](RecordId::as_bytes) as associated data: they stand for the operation, the scope and the key, and are the
-/// same when it is opened. A seal that ignores them keeps its secrets from who reads the store, and
-/// protects nothing from who writes to it. An older response of the same record can be put back all
-/// the same.
+/// Both methods are told the record. A writer to the store can put the sealed response of one
+/// record under the id of another. The caller of that other record would then get it. So an
+/// encryption that authenticates takes [`record.as_bytes()`](RecordId::as_bytes) as associated
+/// data: they stand for the operation, the scope and the key, and are the same when it is opened. A
+/// seal that ignores them keeps its secrets from readers of the store, and protects nothing from
+/// writers to it. An older response of the same record can be put back all the same.
 ///
 /// # Examples
 ///
@@ -53,11 +51,11 @@ pub trait Seal: Debug + Send + Sync {
     /// repeated. A panic counts as an error.
     fn seal(&self, record: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError>;
 
-    /// Opens what [`seal`](Seal::seal) made for this record, or what somebody put in its place.
+    /// Opens what [`seal`](Seal::seal) made for this record, or what was put in its place.
     ///
     /// # Errors
     ///
-    /// When it cannot. A retry is told that nobody knows the outcome, and the handler does not run
+    /// When it cannot. A retry is told that the outcome is unknown, and the handler does not run
     /// for it.
     fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError>;
 }

@@ -27,8 +27,8 @@ use crate::{
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
 ///
-/// It has no `build` before it is said who calls: by [`scope`](Self::scope), or by the explicit word
-/// that all callers share one space of keys, [`shared_by_all_callers`](Self::shared_by_all_callers).
+/// It has no `build` until it knows the callers: by [`scope`](Self::scope), or by the explicit word
+/// that all share one space of keys, [`shared_by_all_callers`](Self::shared_by_all_callers).
 ///
 /// ```compile_fail,E0599
 /// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
@@ -55,7 +55,7 @@ pub struct LayerBuilder<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct MissingScope(());
 
-/// What is said so far of everything else.
+/// The settings made so far, except for the scope.
 #[derive(Debug)]
 struct Said {
     handle: Idempotency,
@@ -81,13 +81,13 @@ impl std::fmt::Debug for Route {
     }
 }
 
-/// What the layer and all its services share.
+/// The state that the layer and all its services share.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) handle: Idempotency,
     pub(crate) name: Arc<str>,
     pub(crate) scope: Scope,
-    /// Whether operators were told that a request came from nobody.
+    /// Whether operators were told of a request without a caller.
     told_of_nobody: Once,
     pub(crate) rules: Arc<Rules>,
     pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
@@ -120,19 +120,19 @@ impl LayerBuilder<MissingScope> {
 impl<S> LayerBuilder<S> {
     /// Tells callers apart: no caller meets the key or the response of another one.
     ///
-    /// `kind` says which kind of caller is meant, such as `"customer"`. It belongs to the identity of
-    /// a call, so customer 7 and merchant 7 are two callers, and two layers of one kind and one
+    /// `kind` says which kind of caller is meant, such as `"customer"`. It belongs to the identity
+    /// of a call, so customer 7 and merchant 7 are two callers, and two layers of one kind and one
     /// [name](Self::name) mean the same callers. A kind that changes makes all keys new.
     ///
     /// `caller` names the caller of a request. The layer asks it after the layers outside it have
     /// run, so an authentication layer outside can leave what it found out in the request's
     /// extensions. Name the principal there and never its credentials: a token that was rotated is
-    /// another token, and a retry with it is still the same caller's. Where a user acts for several
+    /// another token, and a retry with it is still the same caller's. If a user acts for several
     /// organisations, take both.
     ///
-    /// Where it answers `None`, the request is refused by
-    /// [`unscoped_status`](Self::unscoped_status), and the handler does not run. The first time a
-    /// warning says so, because a layer outside of the authentication lets nobody in.
+    /// If it answers `None`, the request is refused with
+    /// [`unscoped_status`](Self::unscoped_status), and the handler does not run. The first time, a
+    /// warning says so: a layer outside of the authentication refuses every request.
     ///
     /// # Examples
     ///
@@ -161,9 +161,8 @@ impl<S> LayerBuilder<S> {
         self.scoped(Scope::of_kind(kind, caller))
     }
 
-    /// Says that all callers share one space of keys. A caller that learns or guesses a key then gets
-    /// the response that another one was given: right where there is one caller, or where responses
-    /// hold no secret.
+    /// Says that all callers share one space of keys. A caller that learns or guesses a key then
+    /// gets another one's response: right if there is one caller, or responses hold no secret.
     pub fn shared_by_all_callers(self) -> LayerBuilder<Scope> {
         self.scoped(Scope::shared())
     }
@@ -175,8 +174,8 @@ impl<S> LayerBuilder<S> {
         }
     }
 
-    /// Sets the status that refuses a request whose caller is not known; 400 by default. 401 belongs
-    /// to a service that also says, in `WWW-Authenticate`, how to authenticate.
+    /// Sets the status that refuses a request whose caller is not known; 400 by default. 401
+    /// belongs to a service that also says, in `WWW-Authenticate`, how to authenticate.
     pub fn unscoped_status(mut self, status: StatusCode) -> Self {
         self.said.unscoped_status = status;
         self
@@ -188,12 +187,11 @@ impl<S> LayerBuilder<S> {
         self
     }
 
-    /// Changes the rules for the requests whose path matches `pattern`: `/orders/{id}/payments`, or `/admin/{*rest}` for all
-    /// that begins so. The first pattern that matches counts.
+    /// Changes the rules for the requests whose path matches `pattern`: `/orders/{id}/payments`, or
+    /// `/admin/{*rest}` for all that begins so. The first match counts.
     ///
-    /// A pattern matches the paths that a router of axum hands to a route of that pattern, also with slashes too many:
-    /// `/orders//payments`, whose `id` is empty, and `/admin//users`. It is compared with the whole path as the client sent it, without decoding
-    /// what is percent-encoded.
+    /// It matches as in a router of axum, also with slashes too many: `/orders//payments`, whose
+    /// `id` is empty, and `/admin//users`. The whole path is compared as sent, not decoded.
     pub fn route(
         mut self,
         pattern: &str,
@@ -218,10 +216,11 @@ impl<S> LayerBuilder<S> {
         self
     }
 
-    /// Sets the name of the operation in records, logs and metrics; `http` by default. Two services that share a store each
-    /// need their own, unless one is to answer the retries of requests that the other carried out.
+    /// Sets the name of the operation in records, logs and metrics; `http` by default. Services
+    /// that share a store need a name each, unless one is to answer the other's retries.
     ///
-    /// Layers of one name have one space of keys for each kind of caller: see [`scope`](Self::scope).
+    /// Layers of one name share a space of keys for each kind of caller: see
+    /// [`scope`](Self::scope).
     ///
     /// A name that changes makes all keys new, so a layer in use keeps the one it has.
     pub fn name(mut self, name: &str) -> Self {
@@ -229,18 +228,19 @@ impl<S> LayerBuilder<S> {
         self
     }
 
-    /// Sets how many handlers may run at once for requests with a key, at least one; more are refused with 503. Unlike a limit outside of the
-    /// layer, it counts handlers whose clients have gone away, too.
+    /// Sets how many handlers may run at once for requests with a key, at least one; more get 503.
+    /// Unlike a limit outside of the layer, it counts handlers whose clients are gone, too.
     ///
     /// The body of a request that is still arriving takes the place of a handler, so slow uploads
-    /// are bounded, too ([`Rules::body_timeout`]). Where all places are taken, a request whose body
-    /// is not there yet is refused with 503, whatever its key.
+    /// are bounded, too ([`Rules::body_timeout`]). If all places are taken, a request whose body is
+    /// not there yet is refused with 503, whatever its key.
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
         self.said.bounds.in_all = handlers;
         self
     }
 
-    /// Sets how many of these may be of one caller, at least one; more are refused with 429. It counts what runs in this process.
+    /// Sets how many of these may be of one caller, at least one; more are refused with 429. It
+    /// counts what runs in this process.
     pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
         self.said.bounds.of_one_caller = handlers;
         self
@@ -252,9 +252,10 @@ impl LayerBuilder<Scope> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a refusal or of a rejection cannot be
-    /// one, or when rules ask for what there is not: `on_crash` with `Reconcile`, `on_expired` with `Refuse` over a handle that
-    /// keeps nothing, or gRPC without the header fields that make a response one.
+    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a
+    /// refusal or of a rejection cannot be one. Or when rules ask for what there is not: `on_crash`
+    /// with `Reconcile`, `on_expired` with `Refuse` over a handle that keeps nothing, or gRPC
+    /// without the header fields that make a response one.
     pub fn build(self) -> Result<IdempotencyLayer, Error> {
         let Self { scope, said } = self;
         if said.name.trim().is_empty() {
@@ -316,7 +317,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     check_expired(rules.on_expired, defaults.audit_retention)
 }
 
-/// Nobody means a service that answers every request with a refusal.
+/// A bound of 0 is a mistake: every request would be refused.
 fn check_bounds(bounds: Bounds) -> Result<(), Error> {
     if bounds.in_all == 0 || bounds.of_one_caller == 0 {
         return Err(Error::InvalidPolicy(
@@ -326,7 +327,7 @@ fn check_bounds(bounds: Bounds) -> Result<(), Error> {
     Ok(())
 }
 
-/// A client takes anything else for what came of its request.
+/// A client takes any other status for the result of its request.
 fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
     let refuses = |status: &StatusCode| status.is_client_error() || status.is_server_error();
     if statuses.iter().all(refuses) {
@@ -338,8 +339,8 @@ fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
 }
 
 impl Settings {
-    /// Who sends this request. The first one that comes from nobody is what a layer looks like which stands outside of the
-    /// authentication, so operators are told once.
+    /// The caller of this request. Operators are told of the first request without one: perhaps the
+    /// layer stands outside of the authentication.
     pub(crate) fn caller(&self, head: &request::Parts) -> Result<Option<Requester>, Problem> {
         self.scope.caller(head).map_err(|scope::Unknown| {
             self.told_of_nobody.call_once(|| {
@@ -364,8 +365,8 @@ impl Settings {
         self.handle.tell_refused(&event);
     }
 
-    /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules and with
-    /// its key where they say so.
+    /// Makes the response that refuses a request of that method and those header fields, in the
+    /// protocol of its rules and with its key where they say so.
     pub(crate) fn refuse(
         &self,
         problem: &Problem,
@@ -377,7 +378,7 @@ impl Settings {
             Protocol::Http => self.problems.respond(problem, method, request),
             Protocol::GrpcUnary => grpc::respond(problem),
         };
-        // What is no key, or does not count as one, is not repeated.
+        // A value that is no key, or does not count as one, is not repeated.
         if !matches!(
             problem.kind(),
             Kind::KeyInvalid | Kind::NotSupported | Kind::TooEarly
@@ -387,7 +388,7 @@ impl Settings {
         response
     }
 
-    /// What holds for a request to `path`.
+    /// The rules for a request to `path`.
     pub(crate) fn rules(&self, path: &str) -> &Arc<Rules> {
         let route = self
             .routes

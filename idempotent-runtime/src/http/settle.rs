@@ -1,4 +1,4 @@
-//! Settles requests whose outcome nobody knows, with the response that their retries are to get.
+//! Settles requests whose outcome is unknown, with the response that their retries are to get.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::{
     record::RawOutcome,
 };
 
-/// Settles one request, on somebody's word: made by [`IdempotencyLayer::settle`]. Only a request
-/// whose outcome is unknown, or which was given up, can be settled, and one whose process died,
-/// once its lease is over.
+/// Settles one request, on an operator's word: made by [`IdempotencyLayer::settle`]. Only these
+/// requests can be settled: one whose outcome is unknown, one that was given up, and one whose
+/// process died, once its lease is over.
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct SettleResponse<'a> {
@@ -25,11 +25,11 @@ pub struct SettleResponse<'a> {
 }
 
 impl IdempotencyLayer {
-    /// Begins to settle the request with this key, after somebody found out what happened: its
-    /// retries are answered with *outcome unknown* until then.
+    /// Begins to settle the request with this key, after an operator found out what happened. Its
+    /// retries are answered with *outcome unknown* until it is settled.
     ///
     /// `caller` is its name, as the layer's [`scope`](super::LayerBuilder::scope) gives it;
-    /// `None::<&str>` where all callers share one space. Under
+    /// `None::<&str>` if all callers share one space. Under
     /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them
     /// text, and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that
     /// need not be.
@@ -74,12 +74,14 @@ impl SettleResponse<'_> {
     /// It happened, or failed for good, with this response, which answers every retry from now on.
     ///
     /// It is sealed where the layer seals. An `http::Response` loses the header fields that
-    /// [`HeaderPolicy::default`](super::HeaderPolicy) does not keep; a [`StoredResponse`] is kept as it is.
+    /// [`HeaderPolicy::default`](super::HeaderPolicy) does not keep; a [`StoredResponse`] is kept
+    /// as it is.
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to settle; when the seal or the store fails, or the response is larger than the handle's
-    /// [`max_outcome`](crate::handle::Builder::max_outcome). Nothing is settled then, as far as is known.
+    /// [`Error::NotSettled`] when there is nothing to settle. An error, too, when the seal or the
+    /// store fails, or the response is larger than the handle's
+    /// [`max_outcome`](crate::handle::Builder::max_outcome). Nothing is known to be settled then.
     ///
     /// # Cancel safety
     ///
@@ -107,8 +109,8 @@ impl SettleResponse<'_> {
         self.record.as_done().await
     }
 
-    /// Lets a request that was *given up*, because too many processes vanished that carried it out,
-    /// be tried again, and one that the next retry would give up. An unknown outcome can only be
+    /// Lets a request be tried again that was *given up*, because too many processes vanished that
+    /// carried it out, or that the next retry would give up. An unknown outcome can only be
     /// settled.
     ///
     /// # Errors

@@ -129,8 +129,8 @@ impl StoredResponse {
     /// Makes the stored response, without a mark.
     ///
     /// It has neither a `Content-Length`, which the server computes of the body, nor a
-    /// `Transfer-Encoding`, also where it was made with one. Where there are trailers, it has a
-    /// `Trailer` that names them, without which HTTP/1.1 servers leave them out.
+    /// `Transfer-Encoding`, also where it was made with one. It has a `Trailer` that names the
+    /// trailers, if there are any: HTTP/1.1 servers leave them out without it.
     #[must_use]
     pub fn into_response(self) -> Response<StoredBody> {
         let mut headers = self.headers;

@@ -19,7 +19,7 @@ use crate::http::{
 /// The header field by which a response says that its key is free again.
 pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
-/// The way of a request, as far as its head tells.
+/// The way of a request, by its head.
 pub(crate) enum Route {
     /// No key protects it here, or a layer outside does.
     Pass,
@@ -50,7 +50,7 @@ impl Route {
         }
     }
 
-    /// A request that only reads may be repeated. Where keys count for a read, it does more.
+    /// A request that only reads may be repeated. A read does more if keys count for it.
     fn unprotected(rules: &Arc<Rules>, head: &Parts, keys_count: bool) -> Self {
         let only_reads = head.method.is_safe() && !keys_count;
         if rules.early_data == EarlyData::WithKey && is_early(head) && !only_reads {
@@ -88,7 +88,8 @@ fn is_for_another_protocol(head: &Parts) -> bool {
     head.method == Method::CONNECT || (head.method == Method::GET && is_websocket())
 }
 
-/// Where a key is optional, a client may send one instead of waiting. Elsewhere it would not help.
+/// A client may send a key instead of waiting, if keys are optional. A key would not help
+/// elsewhere.
 fn too_early(presence: Option<Presence>) -> Problem {
     let problem = Problem::new(Kind::TooEarly);
     match presence {

@@ -1,5 +1,4 @@
-//! What tells one call from another: the parts of a key, framed so that they never run into each
-//! other.
+//! Keys, which tell one call from another: parts, framed so that they never run into each other.
 
 mod external;
 mod parts;
@@ -15,7 +14,7 @@ pub use writer::KeyWriter;
 /// The longest key, in bytes of text: 64 KiB.
 pub const LONGEST: usize = 64 * 1024;
 
-/// What can stand in `key` and `scope`.
+/// A value that can stand in `key` and `scope`.
 ///
 /// Integers, `bool`, `char`, text, bytes, IP addresses, options and tuples of these are key parts;
 /// other types by `#[derive(KeyPart)]`, by [`text`], or by a Cargo feature of this crate. Floats,
@@ -26,7 +25,7 @@ pub const LONGEST: usize = 64 * 1024;
 /// its type while calls are under way. Bytes are not text: `b"1"` is another key than `"1"`.
 ///
 /// A `None` anywhere in it, in a tuple, in a template, or in a field of a struct that derives this
-/// trait, makes the whole key missing. Where `None` is a value like any other, say which:
+/// trait, makes the whole key missing. If `None` is a value like any other, say which:
 /// `part.unwrap_or("none")`.
 ///
 /// # Examples
@@ -53,8 +52,8 @@ pub const LONGEST: usize = 64 * 1024;
 pub trait KeyPart {
     /// Writes the value to the key.
     ///
-    /// One that writes several parts is one part where it stands inside another: `((a, b), c)` is
-    /// not `(a, (b, c))`.
+    /// A value that writes several parts is one part inside another: `((a, b), c)` is not
+    /// `(a, (b, c))`.
     fn write(&self, key: &mut KeyWriter);
 }
 

@@ -11,7 +11,7 @@ use super::{KeyPart, KeyWriter};
 
 /// Makes a key part of anything that implements `Display`.
 ///
-/// What it displays as must be the same in every retry.
+/// The displayed text must be the same in every retry.
 ///
 /// # Examples
 ///
@@ -29,9 +29,9 @@ pub fn text<T: fmt::Display + ?Sized>(value: &T) -> Text<'_, T> {
 /// A key part that is what a value displays as; made by [`text`].
 pub struct Text<'a, T: ?Sized>(&'a T);
 
-/// An element of a tuple in the attribute. That it is a key part is required here, where it is
-/// written; the tuple around it takes that for granted, so that what is none is reported once, and
-/// at its own place.
+/// An element of a tuple in the attribute. It must be a key part: that is required here, where it
+/// is written, and the tuple around it takes it for granted. So an element that is none is reported
+/// once, and at its own place.
 pub fn part<K: KeyPart + ?Sized>(part: &K) -> Part<'_, K> {
     Part {
         part,

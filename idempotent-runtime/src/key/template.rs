@@ -5,8 +5,8 @@ use super::{KeyPart, KeyWriter};
 /// A key made of literal text and parts, such as `"{cart}:{line}"`.
 ///
 /// Its identity keeps each part apart from the text around it: `"{a}:{b}"` of `("x:y", "z")` is
-/// another key than of `("x", "y:z")`, although both read the same. A template of nothing but one
-/// part is that part: `"{order}"` is `order`, also where that is a tuple.
+/// another key than of `("x", "y:z")`, although both read the same. A template of only one part is
+/// that part: `"{order}"` is `order`, also if that is a tuple.
 ///
 /// # Examples
 ///
@@ -62,7 +62,8 @@ impl Template {
         self
     }
 
-    /// What has stood alone until now stands beside another piece, and is kept apart from it.
+    /// A part that has stood alone until now stands beside another piece, and is kept apart from
+    /// it.
     fn go_on(&mut self) {
         if self.pieces == Pieces::Part {
             self.written.group(0);

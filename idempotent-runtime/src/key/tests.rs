@@ -48,7 +48,7 @@ fn b03_parts_do_not_run_into_each_other() {
     assert_ne!(of("a:b", "c").framed(), of("a", "b:c").framed());
 }
 
-/// What `derive(KeyPart)` makes of `struct Line { order: u64, number: u32 }`.
+/// The same as `derive(KeyPart)` makes of `struct Line { order: u64, number: u32 }`.
 #[derive(Clone, Copy)]
 struct Line(u64, u32);
 
@@ -59,7 +59,7 @@ impl KeyPart for Line {
     }
 }
 
-/// What it makes of `struct Newtype<K>(K)`.
+/// The same as it makes of `struct Newtype<K>(K)`.
 #[derive(Clone, Copy)]
 struct Newtype<K>(K);
 

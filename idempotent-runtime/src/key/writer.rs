@@ -1,11 +1,11 @@
-//! Where key parts are written to.
+//! The writer of key parts.
 
 use std::fmt;
 
 use super::{KeyError, KeyPart, LONGEST};
 use crate::framing::{read_framed, write_framed, write_framed_display};
 
-/// What a framed part starts with.
+/// The bytes that framed parts start with.
 mod tag {
     pub(super) const TEXT: u8 = b'"';
     pub(super) const BYTES: u8 = b'b';
@@ -19,8 +19,8 @@ pub struct KeyWriter {
     framed: Vec<u8>,
     /// How many bytes the parts have together, kept or not.
     bytes: usize,
-    /// How many frames were written since the group they stand in began; of more than one, it does
-    /// not matter how many.
+    /// How many frames were written since the group they stand in began; above one, the exact
+    /// number does not matter.
     frames: usize,
     values: Values,
     /// Whether a part has no value.
@@ -28,7 +28,7 @@ pub struct KeyWriter {
     unwritable: bool,
 }
 
-/// What has been seen so far.
+/// The values seen so far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Values {
     None,

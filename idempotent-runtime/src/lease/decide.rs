@@ -1,4 +1,4 @@
-//! What a call does about what it found.
+//! How a call decides about the record that it found.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,24 +13,24 @@ use crate::{
     store::Snapshot,
 };
 
-/// What a call brings to the store: who it is, and what it chose.
+/// The facts a call brings to the store: its identity and its choices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// What it is about.
+    /// The subject of the record.
     pub subject: Arc<Subject>,
     /// Its own name, the same for every try of one call.
     pub attempt_id: AttemptId,
-    /// Who it is, for people.
+    /// The holder, for people.
     pub holder: Holder,
-    /// What becomes of the record when this holder vanishes.
+    /// How the record goes on when this holder vanishes.
     pub on_crash: OnCrash,
     /// How long a holder may be silent.
     pub lease: Duration,
     /// How long an outcome answers duplicates.
     pub ttl: Duration,
-    /// How long the record stays after that, for whoever audits.
+    /// How long the record stays after that, for an audit.
     pub keep: Duration,
-    /// What becomes of the call where its outcome has expired and the record stays.
+    /// How the call is treated if its outcome has expired and the record stays.
     pub on_expired: OnExpired,
     /// How many takeovers a record may see before it is parked.
     pub max_takeovers: u32,
@@ -40,21 +40,21 @@ pub struct Claim {
     pub goes_on: bool,
 }
 
-/// What a call does next.
+/// The next step of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart where it is made, and a box would be an allocation for every takeover"
 )]
 pub enum Decision {
-    /// The call writes this draft where `seen` stands. Refused, it decides again on what stands
-    /// there then.
+    /// The call writes this draft where `seen` stands. If that is refused, it decides again on what
+    /// stands there then.
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
-        /// What to put there.
+        /// The draft to put there.
         draft: Draft,
-        /// What it means when it is applied.
+        /// Its meaning once it is applied.
         meaning: Meaning,
     },
     /// The call holds the record already: the answer to its claim was lost.
@@ -74,10 +74,10 @@ pub enum Decision {
     InProgress(Arc<Record>, Duration),
 }
 
-/// What a call's write means once it stands.
+/// The meaning of a call's write once it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// It holds the record, and nothing that somebody began stands behind it: the body runs.
+    /// It holds the record, and nothing that another call began stands behind it: the body runs.
     Fresh,
     /// It holds a record whose earlier holder vanished: the body runs again, and is told so.
     Takeover,
@@ -99,9 +99,9 @@ impl Meaning {
         matches!(self, Meaning::Park | Meaning::LeaveUncertain)
     }
 
-    /// What the claim won that `record` stands for; `goes_on` tells whether it was sent over one
-    /// that was given back. It is not what its holder sent last: a claim that was taken for lost
-    /// may arrive after the next one was sent.
+    /// The meaning of the claim that `record` stands for; `goes_on` tells whether it was sent over
+    /// one that was given back. That claim may not be the last one that its holder sent: a claim
+    /// that was taken for lost may arrive after the next one was sent.
     #[must_use]
     pub fn won(record: &Record, goes_on: bool) -> Self {
         match (record.attempt, record.on_crash) {
@@ -202,16 +202,16 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     }
 }
 
-/// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the
-/// budget is.
+/// Whether as many holders vanished as the budget allows. A record that an operator resumed is
+/// tried once more, whatever the budget is.
 pub(super) fn is_spent(record: &Record, max_takeovers: u32) -> bool {
     let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
     record.attempt > max_takeovers.max(at_least)
 }
 
 impl Claim {
-    /// Whether an expired record still binds its key. How long it is kept counts by the store's
-    /// time, and not by when somebody purges, so that all stores answer alike.
+    /// Whether an expired record still binds its key. The time for which it is kept counts by the
+    /// store's clock, and not by the purges, so that all stores answer alike.
     fn still_refuses(&self, record: &Record, now: Time) -> bool {
         self.on_expired == OnExpired::Refuse
             && record.state == State::Done
@@ -246,14 +246,14 @@ impl Claim {
         }
     }
 
-    /// What to write when nobody waits any longer for the answer to this claim, which was sent over
-    /// `seen`: it may stand, it may be under way and stand later, or it may be lost. `None` where
-    /// it does not stand, and cannot any more.
+    /// The draft for when no caller waits any longer for the answer to this claim, which was sent
+    /// over `seen`. The claim may stand, it may be under way and stand later, or it may be lost.
+    /// `None` where it does not stand, and cannot any more.
     ///
-    /// What stands is given up as a claim whose body was never polled. What may be under way is
-    /// kept from standing by moving the version that it was sent over, and changing nothing else.
-    /// Where nothing stands, a released record does it, whatever it was sent over last: the first
-    /// try of every claim is sent over nothing.
+    /// A claim that stands is given up as one whose body was never polled. A claim that may be
+    /// under way is kept from standing by moving the version that it was sent over, and changing
+    /// nothing else. If nothing stands, a released record does it, whatever the claim was sent over
+    /// last: the first try of every claim is sent over nothing.
     #[must_use]
     pub fn give_up(
         &self,

@@ -1,4 +1,4 @@
-//! What a holder writes, and what it learns when a write is refused.
+//! How a holder writes, and what it learns when a write is refused.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ pub enum Ending {
     /// The same, or an error of ours, after steps that are recorded: the next call goes on with
     /// them.
     GiveBack,
-    /// The body's own word, or a reconciliation's, that nobody knows.
+    /// The body's own word, or a reconciliation's, that it is unknown whether it happened.
     Uncertain,
     /// The body failed for good, with this error, and its steps are to be undone.
     Undo(RawOutcome),
@@ -60,21 +60,21 @@ impl Ending {
     }
 }
 
-/// What a refused ending means.
+/// The meaning of a refused ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is still one's own, at this version: write again over it.
+    /// It is still this holder's, at this version: write again over it.
     Again(Version),
-    /// It stands already: the answer was lost, or somebody else did the same.
+    /// It stands already: the answer was lost, or another call did the same.
     Stands(Arc<Record>),
-    /// Somebody else holds or held it since; what stands there, if anything does.
+    /// Another call holds or held it since; the record that stands there, if any does.
     Lost(Option<Arc<Record>>),
 }
 
-/// What a refused heartbeat means.
+/// The meaning of a refused heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Beat {
-    /// It is still one's own, at this version: beat again over it.
+    /// It is still this holder's, at this version: beat again over it.
     Again(Version),
     /// The holder has ended it meanwhile.
     Over,
@@ -122,7 +122,7 @@ impl Holding {
         self.undoing.as_ref()
     }
 
-    /// Holds what `record` is: one whose steps are being undone, or any other.
+    /// Holds `record` as what it is: one whose steps are being undone, or any other.
     #[must_use]
     pub fn over(self, record: &Record) -> Self {
         match (record.state, &record.outcome) {
@@ -165,13 +165,13 @@ impl Holding {
         self.lease
     }
 
-    /// What the claim won.
+    /// The meaning of the claim.
     #[must_use]
     pub fn meaning(&self) -> Meaning {
         self.meaning
     }
 
-    /// What becomes of the record when this holder vanishes.
+    /// How the record goes on when this holder vanishes.
     #[must_use]
     pub fn on_crash(&self) -> OnCrash {
         self.on_crash
@@ -196,8 +196,8 @@ impl Holding {
         }
     }
 
-    /// The same once the body has answered, and only gives its answer away: who finds it abandoned
-    /// does not run it again.
+    /// The same once the body has answered, and only gives its answer away: a call that finds it
+    /// abandoned does not run it again.
     #[must_use]
     pub fn heartbeat_of_answered(&self, version: Version) -> Draft {
         let draft = self.heartbeat(version);
@@ -210,15 +210,15 @@ impl Holding {
 
     /// The draft that ends the holding.
     ///
-    /// Only the body's own word releases what a polled body may have begun. What stopped without
-    /// one is run again where the engineer chose that, by a takeover that counts, and is
-    /// uncertain elsewhere. A takeover that did nothing, because it stopped before its body was
-    /// polled or by its body's word, leaves what it found, because of what the holder before it may
-    /// have begun: it does not count, and is nobody's any more. A reconciliation has found out of
-    /// that one, too, that it did nothing.
+    /// Only the body's own word releases what a polled body may have begun. A call that stopped
+    /// without one is run again if the engineer chose that, by a takeover that counts; else it is
+    /// uncertain. A takeover has done nothing if it stopped before its body was polled, or if its
+    /// body says so. It then leaves what it found, because of what the holder before it may have
+    /// begun: it does not count, and has no holder any more. A reconciliation has found out that
+    /// the holder before it did nothing, either.
     ///
-    /// A release after a body stays for as long as an outcome would. One without says nothing that
-    /// is asked for later, and stays for a lease.
+    /// A release after a body stays for as long as an outcome would. A release without a body says
+    /// nothing that is asked for later, and stays for a lease.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         if let Some(number) = &self.number {
@@ -267,7 +267,7 @@ impl Holding {
         }
     }
 
-    /// Whoever stops in the middle leaves the rest to the next one, at once.
+    /// A holder that stops in the middle leaves the rest to the next one, at once.
     fn end_undoing(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
             Ending::NotUndone => self.draft(State::Parked, version),
@@ -280,7 +280,7 @@ impl Holding {
         }
     }
 
-    /// What it means that ending was refused because of `snapshot`.
+    /// The meaning of an ending that was refused because of `snapshot`.
     #[must_use]
     pub fn refused(&self, ending: &Ending, snapshot: &Snapshot) -> Refusal {
         if let Some(number) = &self.number {
@@ -291,7 +291,8 @@ impl Holding {
         };
         let intended = self.end(ending, record.version);
         let leaves = *ending == Ending::Unpolled || is_nobodys(intended.attempt_id);
-        // What is nobody's and done, somebody has settled, perhaps for another call since.
+        // A done record without a holder was settled by an operator, perhaps for another call
+        // since.
         let is_settled = record.state == State::Done;
         if leaves && is_nobodys(record.attempt_id) && !is_settled {
             return Refusal::Stands(Arc::clone(record));
@@ -301,7 +302,7 @@ impl Holding {
         }
         match (record.state, ending) {
             // Writing it again would put this holder's `on_crash` over that of a stricter caller.
-            // What a first holder knows that it never began is free all the same.
+            // A call that its first holder knows it never began is free all the same.
             (State::Uncertain, _)
                 if matches!(intended.state, State::Uncertain | State::Running) =>
             {
@@ -314,11 +315,11 @@ impl Holding {
         }
     }
 
-    /// What it means that a heartbeat was refused because of `snapshot`.
+    /// The meaning of a heartbeat that was refused because of `snapshot`.
     ///
-    /// A record that somebody left uncertain is lost to the heartbeat, although its holder may
-    /// still complete it: prolonging would turn *uncertain* back into *running*. One whose steps
-    /// are being undone is not prolonged by a heartbeat from before that was decided.
+    /// A record that another call left uncertain is lost to the heartbeat, although its holder may
+    /// still complete it: prolonging would turn *uncertain* back into *running*. A heartbeat from
+    /// before the decision to undo does not prolong a record whose steps are being undone.
     #[must_use]
     pub fn refused_heartbeat(&self, snapshot: &Snapshot) -> Beat {
         let is_mine = |record: &&Arc<Record>| record.attempt_id == self.attempt_id;

@@ -1,9 +1,9 @@
 //! The protocol: a pure state machine over what a store answers.
 //!
-//! A call asks [`decide()`] what to do about a snapshot; a holder asks its [`Holding`] what to
-//! write, and [`Holding::refused`] what a refused write means; whoever found out what happened asks
-//! [`settle()`]. Nothing here waits, reads a clock
-//! or touches a store, so the model checker runs this very code.
+//! A call asks [`decide()`] what to do about a snapshot. A holder asks its [`Holding`] what to
+//! write, and [`Holding::refused`] what a refused write means. An operator who found out what
+//! happened asks [`settle()`]. Nothing here waits, reads a clock or touches a store, so the model
+//! checker runs this very code.
 
 mod decide;
 mod holding;

@@ -98,7 +98,8 @@ impl Claim {
         }
     }
 
-    /// The draft of the record. Whoever only leaves a number to be settled keeps its holder.
+    /// The draft of the record. A call that only leaves a number to be settled keeps the holder of
+    /// that number.
     fn draft(&self, stands: Option<(&Arc<Record>, &Stored)>, draft: &sequence::Draft) -> Draft {
         let is_mine = draft.attempt_id == self.attempt_id;
         let stood = stands.and_then(|(_, stored)| stored.stream.running);
@@ -173,7 +174,7 @@ impl Claim {
         let stream = stored.as_ref().map(|it| &it.stream);
         let (over, mut draft) = self.of_stream(&numbered).give_up(seen, stream, version)?;
         if stream.is_none() {
-            // It says nothing that anybody asks for later.
+            // It says nothing that is asked for later.
             draft.expires = Some(Moment::In(self.lease));
         }
         let stands = snapshot.record.as_ref().zip(stored.as_ref());
@@ -324,8 +325,8 @@ fn answer(record: &Record, stored: &Stored) -> Arc<Record> {
     Arc::new(answer)
 }
 
-/// The record, as far as it is about `number`: of another one than the record's it tells no more
-/// than the fingerprint.
+/// The part of the record that is about `number`: for another number than the record's, it tells no
+/// more than the fingerprint.
 fn about(record: &Arc<Record>, stored: &Stored, number: u64) -> Arc<Record> {
     match stored.stream.last {
         Some(last) if last.number == number => answer(record, stored),

@@ -9,7 +9,7 @@ use crate::{
     record::{AttemptId, Holder, Subject},
 };
 
-/// One that asks for a lease of 30 seconds, and keeps its outcome for an hour.
+/// A claim that asks for a lease of 30 seconds, and keeps its outcome for an hour.
 pub(crate) fn claim(attempt_id: AttemptId, on_crash: OnCrash) -> Claim {
     Claim {
         subject: Arc::new(Subject {

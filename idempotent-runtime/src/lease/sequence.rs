@@ -52,7 +52,7 @@ pub struct Stream {
     pub token: FencingToken,
     /// The last number that ended.
     pub last: Option<Applied>,
-    /// The number that is held, or that waits for somebody.
+    /// The number that is held, or that waits for an operator.
     pub running: Option<Running>,
     /// Whose claim it is, or was last.
     pub attempt_id: AttemptId,
@@ -82,14 +82,14 @@ pub enum Answer {
     Skipped,
 }
 
-/// A number that somebody began.
+/// A number that a call began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
     /// The number.
     pub number: u64,
     /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
-    /// Where it stands.
+    /// Its state.
     pub state: Standing,
     /// Says how it goes on when its holder vanishes.
     pub on_crash: OnCrash,
@@ -110,12 +110,12 @@ pub struct Passed {
     pub takeovers: u32,
 }
 
-/// Where a number stands that was begun.
+/// The state of a number that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Somebody holds it, or held it and vanished.
+    /// A holder has it, or had it and vanished.
     Running,
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Uncertain,
     /// Too many holders vanished.
     Parked,
@@ -220,7 +220,8 @@ impl Draft {
     reason = "it is taken apart where it is made"
 )]
 pub enum Decision {
-    /// Writes this draft where `seen` stands; refused, it decides again on what stands there then.
+    /// Writes this draft where `seen` stands; if that is refused, it decides again on what stands
+    /// there then.
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
@@ -250,11 +251,11 @@ pub enum Decision {
     },
     /// Refuses: the number belongs to a call with other arguments.
     KeyReused,
-    /// Waits, or refuses: somebody holds this number for this much longer.
+    /// Waits, or refuses: another call holds this number for this much longer.
     InProgress(u64, Duration),
     /// Refuses for now: a holder of this larger number vanished, and that one goes first.
     Overtaken(u64),
-    /// Refuses: nobody knows whether this number happened.
+    /// Refuses: it is unknown whether this number happened.
     Uncertain(u64),
     /// Refuses: too many holders of this number vanished.
     Parked(u64),
@@ -265,8 +266,8 @@ pub enum Decision {
 pub enum Meaning {
     /// It holds the number, and nothing unfinished stands behind it.
     Fresh,
-    /// It holds a number, and somebody before it may have begun that one, or one that it passed:
-    /// the body is told so.
+    /// It holds a number, and an earlier holder may have begun that one, or one that it passed: the
+    /// body is told so.
     Takeover,
     /// It left the number that stands uncertain.
     LeaveUncertain,
@@ -316,7 +317,7 @@ impl Stream {
         is_free && self.expires.is_some_and(|expires| expires <= now)
     }
 
-    /// The draft that changes nothing but the version.
+    /// The draft that changes only the version.
     fn touched(&self, version: Version) -> Draft {
         Draft {
             version,
@@ -341,7 +342,7 @@ impl Applied {
 }
 
 impl Running {
-    /// Whether somebody before its holder may have begun this number, or one that it passed.
+    /// Whether an earlier holder may have begun this number, or one that it passed.
     fn is_begun_before(&self) -> bool {
         self.takeovers > 0 || self.passed.is_some()
     }
@@ -358,8 +359,8 @@ impl Running {
         })
     }
 
-    /// Whether as many holders of this number vanished as may. A number that an operator resumed is
-    /// tried once more.
+    /// Whether as many holders of this number vanished as the budget allows. A number that an
+    /// operator resumed is tried once more.
     fn is_spent(&self, attempt_id: AttemptId, max_takeovers: u32) -> bool {
         self.takeovers >= max_takeovers.max(u32::from(attempt_id == AttemptId::RESUMED))
     }

@@ -1,4 +1,4 @@
-//! What becomes of a record that no call can decide, on somebody's word.
+//! The end of a record that no call can decide, on an operator's word.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{
     record::{AttemptId, Draft, Moment, RawOutcome, Record, State, Time, TokenRule, Version},
 };
 
-/// What somebody says of a call who found out what happened.
+/// The word of an operator who found out what happened to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It came to this outcome, which answers every duplicate from now on.
@@ -24,14 +24,14 @@ pub enum Settlement {
     Undo(RawOutcome),
 }
 
-/// The draft that settles `record`, or `None` where there is nothing to settle at `now`, by the
-/// store's clock: only an uncertain or a parked record can be settled, and one whose lease is over,
-/// whether or not a call has come since that would leave it so. Only a parked one can be resumed,
-/// and one that the next call would park. It is put where the version of `record` stands, and stays
-/// for `keep` after it has expired.
+/// The draft that settles `record`, or `None` if there is nothing to settle at `now`, by the
+/// store's clock. Only these can be settled: an uncertain or a parked record, and one whose lease
+/// is over, whether or not a call has come since that would leave it so. Only these can be resumed:
+/// a parked record, and one that the next call would park. The draft is put where the version of
+/// `record` stands, and stays for `keep` after it has expired.
 ///
-/// The next version is nobody's: a holder that was only paused finds another attempt id and has
-/// lost. It binds its key for as long as the call chose, counted from now.
+/// The next version has no holder: one that was only paused finds another attempt id and has lost.
+/// It binds its key for as long as the call chose, counted from now.
 #[must_use]
 pub fn settle(
     record: &Record,
@@ -54,7 +54,7 @@ pub fn settle(
         keep,
         outcome: None,
     };
-    // A resumed one: nobody holds it, and its budget is fresh.
+    // A resumed record: no call holds it, and its budget is fresh.
     let resumed = |state, outcome| {
         let draft = Draft {
             attempt: 1,
@@ -68,7 +68,7 @@ pub fn settle(
     let may_rerun = record.on_crash == OnCrash::Rerun;
     let was_held = matches!(record.state, State::Running | State::Undoing);
     let is_abandoned = was_held && record.lease_is_over(now) && !record.is_expired(now);
-    // What was being undone is, even where it was parked in the middle.
+    // A record that was being undone is undone to the end, even if it was parked in the middle.
     let error = record.outcome.clone();
     match (settlement, record.state) {
         (Settlement::Outcome(outcome), state)

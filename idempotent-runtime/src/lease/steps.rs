@@ -1,4 +1,4 @@
-//! What a step does about what it finds under its name.
+//! How a step decides about what it finds under its name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::{
     record::{AttemptId, Record, State, Step, StepState, Version},
 };
 
-/// What a step does next.
+/// The decision of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepDecision {
     /// The body runs. The step is written over this version, or where nothing stands.

@@ -75,7 +75,7 @@ pub(crate) mod sealed {
         /// The statement that begins a transaction which writes.
         const BEGIN: &'static str;
 
-        /// Stands behind a `SELECT` whose rows nobody else may change before the commit.
+        /// Stands behind a `SELECT` whose rows no other transaction may change before the commit.
         const LOCKING: &'static str;
 
         /// Stands behind a `SELECT` that sees what was committed last, whatever the transaction has
@@ -88,7 +88,7 @@ pub(crate) mod sealed {
         /// A number of 64 bits, written out.
         fn number(number: i64) -> String;
 
-        /// The text that claims these keys, where nobody else does, for so many microseconds.
+        /// The text that claims these keys for so many microseconds, where no other relay does.
         fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String;
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is

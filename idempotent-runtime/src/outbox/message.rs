@@ -28,7 +28,7 @@ pub struct Message {
     pub(super) key: Option<String>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) payload: Bytes,
-    /// In which call it was sent, as which one of equal messages.
+    /// The call in which it was sent, and its number among equal messages.
     pub(super) sent: Arc<Mutex<Option<(RecordId, u32)>>>,
 }
 
@@ -90,7 +90,7 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// Where the value cannot be encoded.
+    /// When the value cannot be encoded.
     pub fn new<T: Serialize + ?Sized>(topic: &str, payload: &T) -> Result<Self, BoxError> {
         Ok(Self::raw(topic, serde_json::to_vec(payload)?))
     }

@@ -128,7 +128,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             messages, claims, ..
         } = &*self.tables;
         let (place, message) = (place::<DB>(key), DB::bytes(id.as_bytes()));
-        // Nobody else holds a parked key, and this lock keeps others from having it go on.
+        // No relay holds a parked key, and this lock keeps other calls from having it go on.
         let lock = format!(
             "UPDATE {claims} SET attempts = attempts + 1 WHERE message_key = {place} AND blocked_since > 0"
         );

@@ -1,4 +1,4 @@
-//! Deletes what nobody needs any more.
+//! Deletes rows that are no longer needed.
 
 use super::{Outbox, dialect::OutboxDatabase, tables::Tables};
 use crate::{
@@ -71,7 +71,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
                 break;
             };
             after.clone_from(last);
-            // One that was counted up meanwhile is not old any more.
+            // A counter that was counted up meanwhile is not old any more.
             let delete = format!(
                 "DELETE FROM {counters} WHERE message_key IN ({}) AND number <= {largest}",
                 keys.join(", ")

@@ -90,9 +90,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send). Where one of the messages is invalid, none is written. Behind any
-    /// other error, those before it in the order of the keys stand in the transaction: roll it
-    /// back.
+    /// As [`send`](Self::send). No message is written if one of them is invalid. After any other
+    /// error, the messages before the failed one, in the order of the keys, stand in the
+    /// transaction: roll it back.
     ///
     /// # Cancel safety
     ///
@@ -157,8 +157,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         }
     }
 
-    /// Whether the message that is there under this id is the same. One that has been sent and
-    /// deleted meanwhile tells nothing.
+    /// Whether the message that is there under this id is the same. A message that has been sent
+    /// and deleted meanwhile tells nothing.
     async fn is_same(
         &self,
         connection: &mut DB::Connection,

@@ -19,7 +19,7 @@ pub struct Tables {
     pub(super) relays: String,
     pub(super) rejected: String,
     pub(super) history: String,
-    /// Where Postgres tells relays of messages.
+    /// The channel on which Postgres tells relays of messages.
     pub(super) channel: String,
     prefix: String,
 }
@@ -60,7 +60,7 @@ impl Tables {
 
     /// The statements that make the tables, each of which changes nothing when it is repeated.
     ///
-    /// The id is the only unique key of a message, so that nothing but a copy of it is in the way.
+    /// The id is the only unique key of a message, so that only a copy of it is in the way.
     pub(super) fn ddl<DB: OutboxDatabase>(&self) -> String {
         let Self {
             schema, counters, ..

@@ -1,4 +1,4 @@
-//! What becomes of an `Err`: recorded, released, or left uncertain.
+//! The verdict on an `Err`: recorded, released, or left uncertain.
 
 use super::{Encoder, Outline, StorableError, Stored};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     policy::{Unrecorded, Verdict},
 };
 
-/// What becomes of an `Err`, at the level of types: only what is recorded needs serde.
+/// The verdict on an `Err`, at the level of types: only a recorded error needs serde.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot decide what becomes of the error `{E}`",
     note = "`on_error` takes `replay`, `release`, `uncertain`, or a function from `&{E}` to `Verdict` (with serde on `{E}`) or to `Unrecorded` (without)"
@@ -87,7 +87,7 @@ on_error!(
     Released as Unrecorded, |_| Verdict::Release, true
 );
 on_error!(
-    /// An error says that nobody knows.
+    /// An error says that it is unknown whether the call happened.
     LeftUncertain as Unrecorded, |_| Verdict::Uncertain
 );
 
@@ -95,7 +95,7 @@ on_error!(
 #[derive(Clone, Copy, Debug)]
 pub struct Classified<F>(pub F);
 
-/// What a classifier may return: [`Verdict`], or [`Unrecorded`] for errors without serde.
+/// The return type of a classifier: [`Verdict`], or [`Unrecorded`] for errors without serde.
 #[diagnostic::on_unimplemented(
     message = "a classifier of `{E}` cannot return `{Self}`",
     note = "it returns `Verdict`, which needs `serde::Serialize` and `serde::Deserialize` on `{E}`, or `Unrecorded`, which never replays and needs nothing"

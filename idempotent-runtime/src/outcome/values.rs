@@ -29,7 +29,7 @@ pub trait Keep<T> {
     #[doc(hidden)]
     fn is_copy(value: &T, copy: &T) -> bool;
 
-    /// What [`read`](Keep::read) returns.
+    /// The future that [`read`](Keep::read) returns.
     #[doc(hidden)]
     type Reading: Future<Output = Result<T, Unread>>;
 }
@@ -37,9 +37,9 @@ pub trait Keep<T> {
 /// Why a value could not be read back.
 #[derive(Debug)]
 pub enum Unread {
-    /// What is stored is no encoding of it, and will be none.
+    /// The stored bytes are no encoding of it, and will be none.
     Undecodable(BoxError),
-    /// What is stored is a reference, and the value was not found through it this time.
+    /// A reference is stored, and the value was not found through it this time.
     NotLoaded(BoxError),
 }
 
@@ -110,8 +110,8 @@ where
     type Reading = Ready<Result<T, Unread>>;
 }
 
-/// Only a reference to the value is kept, and the value is read back: on a replay, and once on the
-/// first run, so that the first caller gets what every later one gets.
+/// Only a reference to the value is kept, and the value is read back on a replay. It is also read
+/// back once on the first run, so that the first caller gets what every later one gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference<S, L>(pub S, pub L);
 
@@ -127,8 +127,8 @@ where
         coder.0.encode(&(self.0)(value))
     }
     fn read(self, stored: Stored, current: u32) -> Self::Reading {
-        // What was a value once, or a reference to something else, may lead to what is another
-        // call's.
+        // Bytes that were a value once, or a reference to something else, may lead to what is
+        // another call's.
         if stored.version() != current {
             return ReadBack::Failed(Some(versions(&stored, current).into()));
         }

@@ -1,4 +1,4 @@
-//! What a caller asks a store to write.
+//! The write that a caller asks of a store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,40 +8,40 @@ use super::{
 };
 use crate::policy::OnCrash;
 
-/// The next version of a record, as a caller asks a store to write it. What depends on the
-/// store's clock is said relative to it.
+/// The next version of a record, as a caller asks a store to write it. Everything that depends on
+/// the store's clock is said relative to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// Names the version that is written.
     pub version: Version,
     /// The subject of a record that begins, which sets `created`; `None` keeps both.
     pub subject: Option<Arc<Subject>>,
-    /// Where the call will stand. Anything but running sets `finished`.
+    /// The state that the call will have. Every state except running sets `finished`.
     pub state: State,
     /// The token.
     pub token: TokenRule,
     /// The attempt number.
     pub attempt: u32,
-    /// Whose claim it is.
+    /// The attempt whose claim it is.
     pub attempt_id: AttemptId,
-    /// Who writes, for people.
+    /// The holder that writes, for people.
     pub holder: Holder,
-    /// What becomes of it when its holder vanishes.
+    /// The crash policy: what becomes of it when its holder vanishes.
     pub on_crash: OnCrash,
     /// The end of the lease.
     pub lease: Moment,
     /// When the record may stop binding calls.
     pub expires: Moment,
-    /// How long the record stays from then on, for whoever audits. No part of the record: it is for
-    /// a store that forgets by itself, and a purge is told it [again](crate::Store::purge).
+    /// How long the record stays from then on, for audits. It is no part of the record: it is for a
+    /// store that forgets by itself, and a purge is told it [again](crate::Store::purge).
     pub keep: Duration,
     /// The outcome that stands afterwards.
     pub outcome: Option<RawOutcome>,
 }
 
 impl Draft {
-    /// Makes the record that stands after this draft was written over `previous` at `now`:
-    /// the meaning of every field, once, for every store that keeps records in memory.
+    /// Makes the record that stands after this draft was written over `previous` at `now`. This
+    /// gives every field its meaning, once, for every store that keeps records in memory.
     #[must_use]
     pub fn apply(&self, previous: Option<&Record>, now: Time) -> Record {
         let moment = |moment: Moment, kept: Option<Time>| match moment {
@@ -89,9 +89,9 @@ impl Draft {
         matches!(self.expires, Moment::In(kept) if kept >= WHILE_UNDOS_ARE_OPEN)
     }
 
-    /// Whether the draft only says how the attempt ended that `previous` is a version of: all else
-    /// in it stands there, because a version never changes, and need not be written again over this
-    /// one.
+    /// Whether the draft only says how the attempt of `previous` ended. Everything else in it
+    /// stands there already, because a version never changes, and need not be written again over
+    /// this one.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     pub(crate) fn only_completes(&self, previous: &Record) -> bool {
         self.state == State::Done

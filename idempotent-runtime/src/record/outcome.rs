@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// An outcome as a store keeps it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawOutcome {
-    /// What the bytes are.
+    /// The kind of the bytes.
     pub kind: OutcomeKind,
     /// The schema version of the bytes, chosen by the caller.
     pub schema: u32,
@@ -46,7 +46,7 @@ impl RawOutcome {
         }
     }
 
-    /// Whether it is that of a call that failed for good.
+    /// Whether it is the outcome of a call that failed for good.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.kind == OutcomeKind::Error
@@ -70,7 +70,7 @@ impl fmt::Debug for RawOutcome {
     }
 }
 
-/// What the bytes of an outcome are.
+/// The kind of the bytes of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutcomeKind {

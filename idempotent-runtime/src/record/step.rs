@@ -74,15 +74,15 @@ pub struct Step {
     pub label: Arc<str>,
     /// Names this version of the step: drawn anew for every write.
     pub version: Version,
-    /// Where it stands.
+    /// Its state.
     pub state: StepState,
     /// The attempt of the call that writes it.
     pub attempt_id: AttemptId,
-    /// What becomes of it when it has begun and its holder vanishes.
+    /// The crash policy: what becomes of it when it has begun and its holder vanishes.
     pub on_crash: OnCrash,
-    /// What must be equal in a rerun.
+    /// The fingerprint, which must be equal in a rerun.
     pub fingerprint: Fingerprinted,
-    /// What answers a rerun; only in [`StepState::Done`] and [`StepState::Undone`].
+    /// The outcome that answers a rerun; only in [`StepState::Done`] and [`StepState::Undone`].
     pub outcome: Option<RawOutcome>,
     /// Counts the steps of its life that have an undo; `None` where it has none. They are undone
     /// from the largest number down.
@@ -90,8 +90,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether it is still to be undone where its call fails for good: it has a value, or nobody
-    /// knows whether it happened.
+    /// Whether it is still to be undone when its call fails for good: it has a value, or it is
+    /// unknown whether it happened.
     #[must_use]
     pub fn is_to_be_undone(&self) -> bool {
         let is_error = self.outcome.as_ref().is_some_and(RawOutcome::is_error);
@@ -100,7 +100,7 @@ impl Step {
     }
 }
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StepState {

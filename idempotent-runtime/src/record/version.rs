@@ -7,8 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version(u128);
 
-/// Names one attempt: random, made by the caller, so that a claim whose answer was lost is
-/// recognised as one's own.
+/// Names one attempt: random, made by the caller, so that the caller recognises its own claim when
+/// the answer was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptId(u128);
 
@@ -52,14 +52,14 @@ random_id!(Version);
 random_id!(AttemptId);
 
 impl AttemptId {
-    /// Nobody's: what stands so waits for whoever comes next. None that is drawn is the same, but
-    /// for one in 2^128.
+    /// No attempt's: a record with it waits for the next call. A drawn one is the same once in
+    /// 2^128.
     pub const NOBODY: Self = Self(0);
 
     /// That of an operator who let a parked record be tried again. It is drawn no more often.
     pub const RESUMED: Self = Self(1);
 
-    /// That of a call whose holder gave it back after it had recorded steps: nobody vanished, and
-    /// the next call goes on with them.
+    /// That of a call whose holder gave it back after it had recorded steps: no holder vanished,
+    /// and the next call goes on with them.
     pub const GIVEN_BACK: Self = Self(2);
 }

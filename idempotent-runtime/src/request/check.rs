@@ -83,7 +83,7 @@ impl Description {
         Ok(Request { number, ..request })
     }
 
-    /// The time to live and the lease, once all that was said of the call can be.
+    /// The time to live and the lease, after a check that every setting of the call is allowed.
     fn check_policy(&mut self, handle: &Idempotency) -> Result<(Duration, Duration), Error> {
         if let Some(mistake) = self.mistake.take() {
             return Err(mistake);
@@ -120,8 +120,8 @@ impl Description {
         Ok((ttl, lease))
     }
 
-    /// Lets nothing stand in the way of the body. What that hands downstream is what it would be
-    /// otherwise, where that can be told.
+    /// Lets nothing stand in the way of the body. The key that it hands downstream is the usual
+    /// one, where that can be told.
     fn switched_off(self, handle: Idempotency) -> Request {
         if let Some(site) = self.site {
             let _it_may_be_a_duplicate = handle.meet(site);
@@ -171,8 +171,8 @@ fn old_id(
     Ok(Some(RecordId::new(old_name, scope, old_key.framed())))
 }
 
-/// The key of a call: the one that was given, or its arguments. Where it is missing and the call
-/// may run all the same, one that stands in for it.
+/// The key of a call: the one that was given, or its arguments. If it is missing and the call may
+/// run all the same, one that stands in for it.
 fn chosen_key(
     given: Option<Result<Key, KeyError>>,
     fingerprint: &Fingerprinted,
@@ -201,8 +201,8 @@ pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(),
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
 pub const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// Refuses a pair that somebody has said and that cannot be meant; one of the two alone may be
-/// longer than the other's default.
+/// Refuses a pair that was set and cannot be meant; one of the two alone may be longer than the
+/// other's default.
 pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Result<(), Error> {
     match (ttl, lease) {
         (Some(ttl), Some(lease)) if lease >= ttl => Err(Error::InvalidPolicy(
@@ -212,7 +212,7 @@ pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Res
     }
 }
 
-/// The shortest lease by a timer that nobody moves by hand: now and then, a store takes some ten
+/// The shortest lease by a timer that is not moved by hand: now and then, a store takes some ten
 /// milliseconds to answer.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 

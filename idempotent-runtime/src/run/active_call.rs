@@ -1,5 +1,5 @@
-//! A call that is under way, without the types of its function: what stands here is compiled once,
-//! and not again for every annotated function.
+//! A call that is under way, without the types of its function: this code is compiled once, and not
+//! again for every annotated function.
 
 mod end;
 mod outcomes;
@@ -47,16 +47,16 @@ pub(crate) struct ActiveCall {
     began: Option<Duration>,
     /// The attempt that runs the body, once there is one.
     attempt: Option<Attempt>,
-    /// What is held while the body runs; nothing where it runs unprotected.
+    /// The lease that is held while the body runs; none where it runs unprotected.
     pub(super) held: Option<HeldLease>,
-    /// How the call came by its answer, as far as is known.
+    /// How the call came by its answer, if that is known yet.
     how: CallReport,
     outcome: CallOutcome,
 }
 
-/// What answers a call instead of a body of its own.
+/// The answer to a call instead of a body of its own.
 pub(crate) enum Instead {
-    /// What a record says.
+    /// The outcome that a record holds.
     Recorded(Arc<Record>),
     /// There is no answer.
     Refused(Error),
@@ -185,8 +185,8 @@ impl ActiveCall {
         }
     }
 
-    /// Has the body made as a part of `attempt`. What makes it is the application's code, too:
-    /// where that panics, it may have done something.
+    /// Has the body made as a part of `attempt`. The application's code makes it, too: where that
+    /// panics, it may have done something.
     pub(crate) fn make<B>(&mut self, attempt: &Attempt, body: impl FnOnce(Attempt) -> B) -> B {
         if let Some(held) = &mut self.held {
             held.begin();
@@ -232,7 +232,7 @@ impl ActiveCall {
     }
 
     /// Says how the call ends if it is dropped, or code of the application panics, before
-    /// [`end`](Self::end): the body has returned, so it must not look like one that stopped
+    /// [`end`](Self::end). The body has returned, so it must not look like one that stopped
     /// half-way.
     pub(crate) fn know(&self, ending: Ending) {
         if let Some(held) = &self.held {
@@ -255,7 +255,7 @@ impl ActiveCall {
         };
     }
 
-    /// Tells everybody that the call is answered, with `refusal` where that is the answer.
+    /// Tells observers and the log that the call is answered, with `refusal` if that is the answer.
     pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
         let outcome = refusal.map_or(self.outcome, answer_of);
         if !self.span.is_disabled() {
@@ -276,7 +276,7 @@ impl ActiveCall {
     }
 
     /// Tells operators how the call was answered: a key that is used for something else is a
-    /// mistake of a client's, which somebody may ask about.
+    /// mistake of a client's, and people may ask about it.
     fn say(&self, outcome: CallOutcome) {
         let (operation, id) = (&*self.request.operation, &self.request.id);
         self.span.in_scope(|| match outcome {
@@ -301,7 +301,7 @@ impl Drop for ActiveCall {
 }
 
 /// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the
-/// record is given up: whoever runs next meets nothing of it.
+/// record is given up: the next attempt meets nothing of it.
 pub(crate) struct Running<'a, B> {
     call: &'a mut ActiveCall,
     attempt: &'a Attempt,

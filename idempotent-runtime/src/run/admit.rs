@@ -1,4 +1,4 @@
-//! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
+//! Decides what a call may do: claims its key, waits for its holder, or finds the outcome.
 
 mod decide;
 mod refusal;
@@ -26,7 +26,7 @@ use crate::{
     store::{Snapshot, StoreError, StoreErrorKind, Swap},
 };
 
-/// What a call may do.
+/// The answer to a call that asks for admission.
 pub(crate) enum Admission {
     /// It holds the record: its body runs.
     Run(HeldLease),
@@ -42,7 +42,7 @@ pub(crate) enum Admission {
     Unprotected(UnprotectedReason, RecordId),
 }
 
-/// What is to be written next.
+/// The next write.
 pub(in crate::run) struct Plan {
     pub(super) seen: Option<Version>,
     pub(super) draft: Draft,
@@ -50,8 +50,8 @@ pub(in crate::run) struct Plan {
 }
 
 impl Plan {
-    /// The first write of a claim, over nothing. Where that may be wrong, it is sent over a version
-    /// that never stands: what is refused so shows what does.
+    /// The first write of a claim, over nothing. If that may be wrong, it is sent over a version
+    /// that never stands: the refusal shows the version that does.
     pub(super) fn begin(claim: &Claim) -> Self {
         let (seen, draft) = match claim.opening(Version::random()) {
             Some(draft) => (None, draft),
@@ -74,7 +74,7 @@ pub(crate) struct Admitting<'a> {
     /// Until when it waits for a number that is missing.
     gap_deadline: Option<Duration>,
     waited: bool,
-    /// Whether it saw that somebody holds, held or finished the call.
+    /// Whether it saw that the call is or was held by another one, or is finished.
     bound: bool,
     /// Whether it claimed a record that its holder gave back after steps.
     goes_on: bool,
@@ -103,7 +103,7 @@ impl<'a> Admitting<'a> {
 
     /// Claims the key; every other admission, where the key is not this call's to claim.
     ///
-    /// What is rare is boxed, so that the future of every call does not hold room for it.
+    /// Rare work is boxed, so that the future of every call does not hold room for it.
     async fn claim_or_find(&mut self) -> Result<HeldLease, Admission> {
         let mut found = match self.find_old().await {
             Ok(found) => found,
@@ -156,14 +156,14 @@ impl<'a> Admitting<'a> {
                         drop(claiming);
                         return Err(Box::pin(self.without_store(error)).await);
                     }
-                    // One that stood, and was purged meanwhile, must not stand again.
+                    // A version that stood, and was purged meanwhile, must not stand again.
                     plan.draft.version = Version::random();
                 }
             }
         }
     }
 
-    /// What stands under the identity of an older build, where it binds the call. A number that
+    /// The record under the identity of an older build, where it binds the call. A number that
     /// would be wrong over nothing looks, too.
     async fn find_old(&mut self) -> Result<Option<Snapshot>, StoreError> {
         match self.request.old_id {
@@ -250,7 +250,8 @@ impl<'a> Admitting<'a> {
                 Ok(Swap::Applied(_)) => break,
                 Ok(Swap::Refused(snapshot)) => {
                     let stands = snapshot.record.as_ref().map(|record| record.version);
-                    // What stands may be an earlier one of these, of which the answer was lost.
+                    // The version that stands may be an earlier one of these, whose answer was
+                    // lost.
                     if stands.is_some_and(|version| sent.contains(&version)) {
                         break;
                     }
@@ -263,8 +264,8 @@ impl<'a> Admitting<'a> {
         Ok(Left::Refused(self.left(&draft, meaning)))
     }
 
-    /// Tells whether the lease of what was sent then is over: the store was slow to answer, or
-    /// nobody polled this call. Somebody may have taken over since.
+    /// Tells whether the lease of what was sent then is over: the store was slow to answer, or this
+    /// call was not polled. Another call may have taken over since.
     fn is_late(&self, sent_at: Duration) -> bool {
         let now = self.request.handle.timer().now();
         now.saturating_sub(sent_at) >= self.claim.lease
@@ -329,9 +330,9 @@ impl<'a> Admitting<'a> {
         HeldLease::new(self.request, self.claim, won)
     }
 
-    /// What a call does when the store fails at the claim. It runs unprotected only where nothing
-    /// is known of the key because the store is out of reach: not where its record is damaged, nor
-    /// where somebody was seen to hold it.
+    /// The admission of a call when the store fails at the claim. It runs unprotected only where
+    /// nothing is known of the key because the store is out of reach. It does not if its record is
+    /// damaged, or if another call was seen to hold it.
     async fn without_store(&self, error: StoreError) -> Admission {
         match self.request.on_outage {
             OnOutage::Open if error.is_transient() && !self.bound => {
@@ -366,7 +367,7 @@ fn is_fresh(decision: &Decision) -> bool {
     )
 }
 
-/// What came of leaving a record to be settled.
+/// The outcome of leaving a record to be settled.
 enum Left {
     /// It is left so, which refuses the call.
     Refused(Error),

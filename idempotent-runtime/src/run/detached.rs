@@ -1,4 +1,4 @@
-//! What outlives its caller: the body of a detached call, and everything after it.
+//! The body of a detached call and everything after it, which outlive their caller.
 
 use std::{future::Future, panic::resume_unwind, pin::Pin, sync::Arc};
 
@@ -7,11 +7,12 @@ use tracing::Instrument;
 use crate::{attempt, error::Error, handle};
 
 /// Runs the rest of a call, from its body on, in a task of its own, as a part of the attempt and
-/// under the handle that count here. Where this future is dropped, the task runs on. It is boxed
+/// under the handle that count here. If this future is dropped, the task runs on. It is boxed
 /// before it becomes a part of other futures, each of which would hold it twice.
 ///
-/// [`Error::Stopped`] where the runtime ends, and takes the task along: whoever waits on a thread of his own, by `Handle::block_on`, does
-/// not go the same way, and the runtime may be waiting for that thread.
+/// [`Error::Stopped`] where the runtime ends, and takes the task along. A caller that waits on a
+/// thread of its own, by `Handle::block_on`, does not end with it, and the runtime may be waiting
+/// for that thread.
 pub(crate) async fn outlive<T: Send + 'static>(
     operation: Arc<str>,
     rest: Pin<Box<dyn Future<Output = T> + Send>>,

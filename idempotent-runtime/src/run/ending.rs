@@ -17,7 +17,7 @@ pub(crate) enum Ended {
     Stands(Version),
     /// It stood already, or something equal does.
     StoodAlready(Arc<Record>),
-    /// The lease was lost; what stands there now, where the store was asked.
+    /// The lease was lost; the record that stands there now, where the store was asked.
     Lost(Option<Arc<Record>>),
 }
 
@@ -63,8 +63,8 @@ pub(crate) async fn end(
             Swap::Refused(snapshot) => match holding.refused(ending, &snapshot) {
                 Refusal::Again(version) => seen = version,
                 Refusal::Stands(record) => {
-                    // The answer to an earlier try was lost, so nobody was told yet. What is
-                    // uncertain, its finder has told.
+                    // The answer to an earlier try was lost, so observers were not told yet. If it
+                    // is uncertain, its finder has told them.
                     if record.state != State::Uncertain && record.outcome == draft.outcome {
                         tell(step(ending, draft.state));
                     }

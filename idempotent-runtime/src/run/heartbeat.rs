@@ -1,9 +1,9 @@
 //! The heartbeat thread of a handle: prolongs leases, and finishes what a call could not finish
 //! itself because it was dropped, panicked, or found the store unreachable.
 //!
-//! It is a thread with a runtime of its own, so that user code which blocks its own runtime
-//! does not lose the lease, and so that a runtime which shuts down leaves nothing half done.
-//! It starts with the first claim and ends when the handle is gone and nothing is left to do.
+//! It is a thread with a runtime of its own. So user code that blocks its own runtime does not lose
+//! the lease, and a runtime that shuts down leaves nothing half done. It starts with the first
+//! claim and ends when the handle is gone and nothing is left to do.
 
 use std::{
     fmt,
@@ -30,7 +30,7 @@ use crate::{
 /// Keeps the leases of one handle.
 pub(crate) struct Heartbeats(Arc<Shared>);
 
-/// What the calls and the thread share.
+/// The state that the calls and the thread share.
 pub(crate) struct Shared {
     work: Mutex<Work>,
     wake: Notify,
@@ -124,9 +124,9 @@ impl Heartbeats {
         self.0.wake(&mut work);
     }
 
-    /// Has the outcome of this attempt written now, whatever the store says of its lease; whether
-    /// there is one to write, because the body has returned here. After the maximum hold time,
-    /// nobody waits for it any more.
+    /// Has the outcome of this attempt written now, whatever the store says of its lease. Tells
+    /// whether there is one to write, because the body has returned here. After the maximum hold
+    /// time, no caller waits for it any more.
     pub(crate) fn flush_ending(&self, attempt_id: AttemptId) -> bool {
         let now = self.0.timer.now();
         let work = self.0.lock();
@@ -152,9 +152,9 @@ impl Heartbeats {
 
 /// For bodies whose answer takes its time.
 impl Heartbeats {
-    /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who
-    /// finds it abandoned does not run it again. It waits for the first one, and not for long:
-    /// where the store does not take it, the thread goes on trying.
+    /// Tells the store that the body of this attempt has answered, by heartbeats from here on: a
+    /// call that finds it abandoned does not run it again. It waits for the first one, and not for
+    /// long: if the store does not take it, the thread goes on trying.
     pub(crate) async fn answered(&self, attempt: &Attempt) {
         /// How long a body waits until the store is told, at most.
         const LONGEST: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ pub(crate) struct HeldLease {
     known: Mutex<Option<Ending>>,
 }
 
-/// What is told of a claim that stands.
+/// The change that observers are told of for a claim that stands.
 pub(crate) fn claimed(meaning: Meaning, passes: bool) -> RecordChange {
     match meaning {
         Meaning::Reconcile => RecordChange::Reconciling,
@@ -49,7 +49,7 @@ pub(crate) fn claimed(meaning: Meaning, passes: bool) -> RecordChange {
     }
 }
 
-/// What a claim won: the version that stands, and what came with it.
+/// A claim that was won: the version that stands, and everything that came with it.
 pub(crate) struct ClaimGrant {
     pub(crate) id: RecordId,
     pub(crate) version: Version,
@@ -138,13 +138,13 @@ impl HeldLease {
         self.polled = true;
     }
 
-    /// Writes how the body ended. Where the store fails, the lease is kept and the write is tried
+    /// Writes how the body ended. If the store fails, the lease is kept and the write is tried
     /// again in the background.
     pub(crate) async fn end(&mut self, ending: Ending) -> Result<Ended, StoreError> {
         let reran = self.lease.attempt.stage() == Stage::RunAgain;
         if ending == Ending::Unpolled && self.meaning() != Meaning::Fresh {
-            // It is left running to the next one, and a heartbeat that is under way would take it
-            // for its own.
+            // The record is left running to the next call, and a heartbeat that is under way would
+            // take it for its own.
             self.lease.abandon();
         }
         let mut unwritten = PendingCompletion {
@@ -194,7 +194,7 @@ impl HeldLease {
     /// Writes that the call has failed for good, again and again while the lease stands, because
     /// its steps are undone only then.
     ///
-    /// Gives the error that stands, which is none where the store does not take it.
+    /// Gives the error that stands; none where the store does not take it.
     pub(crate) async fn decide(
         &mut self,
         mut error: RawOutcome,
@@ -223,7 +223,7 @@ impl HeldLease {
                     timer.sleep(pause).await;
                     pause = (pause * 2).min(lease.holding.lease() / 12);
                 }
-                // Dropped, it is written in the background, and the next call undoes.
+                // If it is dropped, it is written in the background, and the next call undoes.
                 _ => return Err(failed),
             }
         }
@@ -327,7 +327,7 @@ pub(crate) struct PendingClaim<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
-    /// What the write was sent over that is under way.
+    /// The version that the write under way was sent over.
     sent: Option<Option<Version>>,
     /// Whether an earlier try of it had no answer.
     may_stand: bool,
@@ -346,12 +346,13 @@ impl<'a> PendingClaim<'a> {
         }
     }
 
-    /// It is being sent over `seen`; `goes_on` tells whether it ever was over what was given back.
+    /// It is being sent over `seen`; `goes_on` tells whether it ever was sent over a record that
+    /// was given back.
     pub(crate) fn sent(&mut self, seen: Option<Version>, goes_on: bool) {
         (self.sent, self.goes_on) = (Some(seen), goes_on);
     }
 
-    /// The write was applied; whether it stands still is being asked.
+    /// The write was applied; the store is being asked whether it still stands.
     pub(crate) fn stands(&mut self) {
         self.may_stand = true;
     }
@@ -363,8 +364,7 @@ impl<'a> PendingClaim<'a> {
     }
 
     /// The write failed. A store that says why has not applied it, and knows nothing of an earlier
-    /// try. What nobody knows is no reason: it may have come from somebody between the store and
-    /// us.
+    /// try. An unknown reason does not count: it may come from something between the store and us.
     pub(crate) fn failed(&mut self, error: &StoreError) {
         if error.is_transient() || error.kind() == StoreErrorKind::Other {
             self.may_stand = true;

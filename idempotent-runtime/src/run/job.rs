@@ -1,4 +1,4 @@
-//! What is left to do when a call cannot do it itself.
+//! The work that is left when a call cannot do it itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
 /// the lease is shorter.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often what is short is sent after what was refused: a server may hang up on that, and the
+/// How often a short write is sent after a refused one: a server may hang up on that, and the
 /// connection is made anew.
 const CONNECTIONS: u32 = 3;
 
@@ -52,7 +52,7 @@ pub(crate) enum Job {
 impl Job {
     pub(crate) async fn run(mut self, store: &dyn Store, heartbeats: &Shared) {
         let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
-        // What is not kept alive need not be ended once its lease is over.
+        // A holding that is not kept alive need not be ended once its lease is over.
         let (began, at_most) = match &self {
             Job::End { place: Some(_), .. } => (heartbeats.timer.now(), heartbeats.max_run_time),
             Job::End { place: None, .. } => (heartbeats.timer.now(), lease),
@@ -75,7 +75,7 @@ impl Job {
             drop(turn);
             let tried = heartbeats.timer.now().saturating_sub(began);
             // A right that is missing mostly says nothing of the outcome: a server that was
-            // read-only, because another one takes over, takes all of it from then on.
+            // read-only because another one takes over takes everything later on.
             let patience = match error.kind() {
                 StoreErrorKind::Denied => at_most,
                 _ => lease.min(at_most),
@@ -113,8 +113,8 @@ impl Job {
         }
     }
 
-    /// Waits until this claim is the one that is given up. While a store is out of reach there are
-    /// as many as calls come in, and all have to be given up once it is back: a heartbeat that
+    /// Waits until this claim is the one that is given up. While a store is out of reach, every
+    /// call that comes in leaves one, and all have to be given up once it is back. A heartbeat that
     /// stood in line behind them would come too late.
     async fn turn<'a>(&self, heartbeats: &'a Shared) -> Option<SemaphorePermit<'a>> {
         match self {
@@ -124,8 +124,8 @@ impl Job {
     }
 
     /// A store that will not take the outcome, perhaps because of its size, can still say that the
-    /// call happened; whether it did. Where it takes that no more than the outcome, this is not
-    /// what is in the way, and is kept: the disk may be full.
+    /// call happened; whether it did. If it does not take that, either, the outcome is not in the
+    /// way, and is kept: the disk may be full.
     async fn happened_without_outcome(&mut self, store: &dyn Store, heartbeats: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
@@ -164,8 +164,8 @@ impl Job {
     }
 
     /// A write that gets no answer, or panics, is tried again, on a new connection if the store has
-    /// one. A claim for which a connection hangs lets those pass that stand in line behind it,
-    /// before their leases are over, too.
+    /// one. If a connection hangs for a claim, those behind it in line still pass before their
+    /// leases are over.
     async fn within(&self, store: &dyn Store, heartbeats: &Shared) -> Result<(), StoreError> {
         let at_most = match self {
             Job::End { .. } => self.lease(),
@@ -201,15 +201,15 @@ impl Job {
                             let stood = snapshot.record.as_deref();
                             if let Some(stood) = stood.filter(|stood| claim.holds(stood)) {
                                 let operation = &claim.subject.operation;
-                                // As one that a call ends itself: a takeover that is given up does
-                                // not count, but it was one.
+                                // It is told as if the call had ended it: a takeover that is given
+                                // up does not count, but it was one.
                                 let tell = |step| {
                                     let attempt = stood.attempt;
                                     heartbeats
                                         .observers
                                         .transition(operation, id, attempt, step);
                                 };
-                                // Nobody was told that it began.
+                                // Observers were not told that it began.
                                 tell(claimed(Meaning::won(stood, claim.goes_on), stood.passes()));
                                 tell(ending::step(&Ending::Unpolled, draft.state));
                             }

@@ -1,4 +1,4 @@
-//! A lease that is held: what its holder, and the heartbeats beside it, both know.
+//! A lease that is held: the facts that its holder and the heartbeats beside it share.
 
 use std::{
     sync::{
@@ -36,8 +36,8 @@ pub(crate) struct Lease {
     flush_requested: Mutex<Option<Duration>>,
 }
 
-/// How often at most an ending that somebody waits for is tried out of turn: a store that answers
-/// looks may take no writes for long.
+/// The shortest time between two tries out of turn of an ending that a caller waits for: a store
+/// that answers looks may take no writes for long.
 const HURRY: Duration = Duration::from_millis(100);
 
 impl Lease {
@@ -94,7 +94,7 @@ impl Lease {
         }
     }
 
-    /// Says that undos are open: whatever is written from here on but an outcome says so.
+    /// Says that undos are open: every write from here on except an outcome says so.
     pub(crate) fn keep_undos(&self) {
         self.keeps_undos.store(true, Ordering::Release);
     }
@@ -128,7 +128,7 @@ impl Lease {
         self.ending.load(Ordering::Acquire)
     }
 
-    /// Says that somebody waits for the ending to be written.
+    /// Says that a caller waits for the ending to be written.
     pub(crate) fn flush_now(&self, now: Duration) {
         let mut flush_requested = self
             .flush_requested
@@ -145,7 +145,7 @@ impl Lease {
         self.flush_now.notified().await;
     }
 
-    /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.
+    /// Says that the holder is gone: no heartbeat may prolong a lease that is left to the next one.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }

@@ -61,12 +61,12 @@ pub(crate) async fn swap(
     answered(seen, store.swap(id, seen, next).await)
 }
 
-/// What a store answered to a write over `seen`. Where that is refused and `seen` still stands, it
-/// would be refused for ever: something in the database drops it, or a store of somebody's own is
-/// not what it has to be.
+/// The answer of a store to a write over `seen`. If that is refused and `seen` still stands, it
+/// would be refused for ever. Something in the database drops it, or a store that we did not write
+/// is not what it has to be.
 ///
-/// For futures that every call makes, in which [`swap`] would take as much room again as what it
-/// waits for.
+/// It is for futures that every call makes: in them, [`swap`] would take as much room again as the
+/// future it waits for.
 fn answered(seen: Option<Version>, answer: Result<Swap, StoreError>) -> Result<Swap, StoreError> {
     if let (Some(seen), Ok(Swap::Refused(snapshot))) = (seen, &answer)
         && let Some(record) = &snapshot.record

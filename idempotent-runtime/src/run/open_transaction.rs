@@ -21,7 +21,7 @@ tokio::task_local! {
 /// A transaction, and what the calls inside have done.
 #[derive(Debug)]
 pub(crate) struct OpenTransaction {
-    /// Where the connection is. Calls on another one are no part of the transaction.
+    /// The address of the connection. Calls on another one are no part of the transaction.
     address: usize,
     calls: Mutex<Calls>,
 }

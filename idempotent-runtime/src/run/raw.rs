@@ -32,8 +32,8 @@ where
     run_admitted(call, attempt, body).await
 }
 
-/// The same, where the body and what comes after it has a task of its own: once the call is
-/// admitted, the caller's future may be dropped, and the call runs on and is recorded. Dropped
+/// The same, with a task of its own for the body and everything after it. Once the call is
+/// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
     request: Result<Request, Box<Error>>,
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// What the caller gets that no body of its own answers, and how it came about.
+/// The answer for a caller whose own body does not give it, and how it came about.
 fn answered(call: &mut ActiveCall, instead: Instead) -> Result<(RawOutcome, CallReport), Error> {
     let outcome = match instead {
         Instead::Refused(error) => Err(error),
@@ -171,7 +171,7 @@ mod tests {
 
         drop(waiter);
 
-        // What its body would have held is dropped with its task.
+        // The value that its body would have held is dropped with its task.
         assert!(gone.await.is_err());
         let status = idem.lookup("raw", None::<&str>, "k").await;
         assert!(

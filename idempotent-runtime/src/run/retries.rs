@@ -7,8 +7,8 @@ use crate::{
     store::{Snapshot, StoreError, StoreErrorKind},
 };
 
-/// How often a claim is sent again after the store failed, and how long after: a claim whose
-/// answer was lost is recognised as one's own, so repeating it is safe.
+/// How often a claim is sent again after the store failed, and how long after. A claim whose answer
+/// was lost is recognised by its caller, so repeating it is safe.
 pub(super) const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
 
 /// The retries that are left.
@@ -37,11 +37,12 @@ impl Retries {
     }
 }
 
-/// How often in a row a claim may be refused that found nothing to wait for, before it pauses:
-/// mostly somebody else was quicker.
+/// How often in a row a claim that found nothing to wait for may be refused before it pauses:
+/// mostly another call was quicker.
 const AT_ONCE: u32 = 16;
 
-/// How often it pauses then, each time for twice as long: no store that works refuses it still.
+/// How often it pauses then, each time for twice as long: after that, no store that works still
+/// refuses it.
 const PAUSES: u32 = 6;
 
 /// The refusals that a claim has met in a row.
@@ -57,8 +58,8 @@ impl Refusals {
         self.shows_nothing = refused.record.is_none();
     }
 
-    /// How long to pause before the next claim; an error where the caller's patience is over, or
-    /// nobody's would help.
+    /// How long to pause before the next claim; an error where the caller's patience is over, or no
+    /// patience would help.
     pub(super) fn pause(
         &self,
         patience: impl FnOnce() -> Duration,

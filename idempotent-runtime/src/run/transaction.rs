@@ -1,8 +1,8 @@
 //! A call as a part of a transaction of the application's: its record commits and rolls back with
 //! the rows of the body.
 //!
-//! Nobody else sees what is written before the commit. So nothing beats, nothing is given up and
-//! nothing is tried again here: whoever comes meanwhile waits in the database, and where the
+//! No other call sees what is written before the commit. So nothing beats, nothing is given up and
+//! nothing is tried again here. A call that comes meanwhile waits in the database, and if the
 //! transaction ends without a commit, there was no call.
 
 mod claim;
@@ -34,11 +34,11 @@ pub struct Joined<P, K> {
     call: Box<ActiveCall>,
     typed: Typed<P, K>,
     attempt: Attempt,
-    /// None where the call runs unprotected, and has no rows to undo either.
+    /// None where the call runs unprotected: then it has no rows to undo, either.
     claimed: Option<(Claimed, Savepoint)>,
 }
 
-/// Claims inside the transaction; what answers the call instead, where its body is not to run.
+/// Claims inside the transaction; the answer of the call instead, if its body is not to run.
 pub(crate) async fn join<C, R, P, K>(
     mut request: Request,
     typed: Typed<P, K>,
@@ -101,7 +101,7 @@ impl<P, K> Joined<P, K> {
         self.call.run_in(&self.attempt, body).await
     }
 
-    /// Writes how the body of an annotated function ended; what its caller gets.
+    /// Writes how the body of an annotated function ended, and gives what its caller gets.
     pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
     where
         C: SqlConnection,
@@ -142,10 +142,10 @@ where
 }
 
 impl<P, K> Joined<P, K> {
-    /// Writes how the body ended; what the caller gets.
+    /// Writes how the body ended, and gives what the caller gets.
     ///
-    /// The rows of an `Err` are undone first. Where they cannot be, the transaction is gone, and so
-    /// is the claim. An `Err` that has left the transaction aborted may come from a conflict with
+    /// The rows of an `Err` are undone first. If they cannot be, the transaction is gone, and so is
+    /// the claim. An `Err` that has left the transaction aborted may come from a conflict with
     /// another one, so it is no outcome.
     pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
     where
@@ -185,8 +185,7 @@ impl<P, K> Joined<P, K> {
             })
         });
         let refusal = match ended {
-            // What failed in the body is mostly why nothing more can be written, or nothing is
-            // left.
+            // A failure in the body is mostly why nothing more can be written, or nothing is left.
             recorded if own.is_err() => {
                 call.executed_in(&claimed, matches!(recorded, Ok(Some(()))));
                 None
@@ -203,11 +202,12 @@ impl<P, K> Joined<P, K> {
             call.undo_in(connection, &claimed, &savepoint).await;
         }
         if let Err(error) = savepoint.release(connection).await {
-            // So does the commit.
+            // The commit releases it, too.
             tracing::debug!(%error, "a savepoint is not released");
         }
         match refusal {
-            // What a reference leads to is not read back: it may be what is only being written.
+            // The value behind a reference is not read back: it may only be on its way into the
+            // store.
             None => typed.own(call, own, None).await,
             Some(error) => typed.instead(call, Instead::Refused(error)).await,
         }

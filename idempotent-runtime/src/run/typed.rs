@@ -1,4 +1,4 @@
-//! The typed form: what a function returns, over the raw form that stores bytes.
+//! The typed form: the results of functions, over the raw form that stores bytes.
 
 pub(crate) mod read;
 pub(crate) mod record;
@@ -34,7 +34,7 @@ pub(crate) struct Typed<P, K> {
     pub(crate) keep: K,
 }
 
-/// Runs a call whose body is there already, where it stays. What is not about the body stands
+/// Runs a call whose body is there already, where it stays. Code that is not about the body stands
 /// elsewhere, so that it is not compiled again for every body.
 pub(crate) async fn run_pinned<R, P, K, B>(
     call: Result<Box<ActiveCall>, Box<Error>>,
@@ -89,8 +89,8 @@ where
     run_admitted(call, attempt, typed, body).await
 }
 
-/// The same, where the body and what comes after it has a task of its own: once the call is
-/// admitted, the caller's future may be dropped, and the call runs on and is recorded. Dropped
+/// The same, with a task of its own for the body and everything after it. Once the call is
+/// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
     mut call: Box<ActiveCall>,
@@ -159,8 +159,8 @@ impl<P, K> Typed<P, K> {
         P::can_end(request.on_error)
     }
 
-    /// What the caller gets whose body returned `own`, and how it came about, or what answers it
-    /// instead.
+    /// The result for the caller whose body returned `own`, or the answer instead, and how it came
+    /// about.
     async fn answer<R>(
         &self,
         call: &mut ActiveCall,
@@ -240,9 +240,8 @@ impl<P, K> Typed<P, K> {
     }
 }
 
-/// The first statement of a body whose crash policy is `reconcile(…)`: asks what became of the
-/// attempt that vanished, when this run is for that, and gives the answer that then stands for the
-/// body's.
+/// The first statement of a body whose crash policy is `reconcile(…)`. If this run is for that, it
+/// asks what became of the attempt that vanished, and gives the answer that stands for the body's.
 pub async fn reconcile<R, F, Fut>(ask: F) -> Option<R>
 where
     R: Outcome,

@@ -1,4 +1,4 @@
-//! Undoes what the steps of a call did that has failed for good.
+//! Undoes what the steps did of a call that has failed for good.
 
 use std::{
     collections::HashMap,
@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 /// How long it waits before the second try, and four times as long before the third.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What came of it, by the labels of the steps.
+/// The results of an attempt to undo, by the labels of the steps.
 #[derive(Debug, Default)]
 struct Undone {
     undone: Vec<String>,
@@ -77,7 +77,7 @@ impl ActiveCall {
         let open = steps.iter().filter(|step| step.is_to_be_undone());
         scope.undos().look_for(open.map(|step| step.name));
         if scope.undos().are_found() {
-            // Nothing of the body runs where nothing is looked for.
+            // Nothing of the body runs if nothing is looked for.
             return Ok(steps);
         }
         let grace = self.request.handle.defaults().step_grace;

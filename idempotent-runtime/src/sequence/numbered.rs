@@ -15,8 +15,8 @@ use crate::{
 
 /// A call with a number.
 ///
-/// Its parameter is what becomes of an `Err` of the body. Unless something else is said it is
-/// released: the number stays, and comes again.
+/// Its parameter says what becomes of an `Err` of the body. By default an `Err` is released: the
+/// number stays, and comes again.
 #[derive(Debug)]
 #[must_use = "a number is not applied until it is run"]
 pub struct NumberedCall<P = Released> {
@@ -39,8 +39,9 @@ impl NumberedCall {
 }
 
 impl<P> NumberedCall<P> {
-    /// Sets what must be equal in a copy: with other arguments, the number that runs and the last
-    /// one are [`Error::KeyReused`](crate::Error::KeyReused). Smaller numbers are not compared.
+    /// Sets the arguments that must be equal in a copy: with other arguments, the number that runs
+    /// and the last one are [`Error::KeyReused`](crate::Error::KeyReused). Smaller numbers are not
+    /// compared.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
         self.call.fingerprint(&(self.number, arguments));
         self
@@ -51,7 +52,8 @@ impl<P> NumberedCall<P> {
         self.with_on_error(Recorded)
     }
 
-    /// An `Err` says that nobody knows: the stream stops until the number is settled.
+    /// An `Err` leaves it unknown whether the number happened: the stream stops until the number is
+    /// settled.
     pub fn uncertain_errors(self) -> NumberedCall<LeftUncertain> {
         self.with_on_error(LeftUncertain)
     }

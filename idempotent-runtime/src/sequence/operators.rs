@@ -1,4 +1,4 @@
-//! Operators look at a stream, and settle a number at which it stops. Nobody moves one back.
+//! Operators look at a stream, and settle a number at which it stops. A stream never moves back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     store::Swap,
 };
 
-/// Where a stream stands.
+/// The position of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Position {
@@ -38,7 +38,7 @@ pub struct RunningNumber {
     pub number: u64,
     /// How long ago it began, by the store's clock.
     pub since: Duration,
-    /// Where it stands.
+    /// The state of the number.
     pub standing: Standing,
     /// How many attempts there were.
     pub attempts: u32,
@@ -46,18 +46,18 @@ pub struct RunningNumber {
     pub holder: Arc<str>,
 }
 
-/// Where a number stands that was begun.
+/// The state of a number that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// Somebody holds it.
+    /// A process holds it.
     Held {
         /// The rest of the holder's lease.
         lease_left: Duration,
     },
     /// Its holder vanished: the next call of the number takes over, or leaves it uncertain.
     Vanished,
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Uncertain,
     /// Too many holders vanished.
     Parked,
@@ -104,7 +104,7 @@ impl<G> Sequence<G> {
         })
     }
 
-    /// Begins to settle the number at which the stream stops, after somebody found out what
+    /// Begins to settle the number at which the stream stops, after an operator found out what
     /// happened. [`position`](Self::position) tells which one it is.
     ///
     /// # Examples
@@ -177,7 +177,7 @@ impl<G> Sequence<G> {
     }
 }
 
-/// Settles one number, on somebody's word. Only the number at which the stream stops can be
+/// Settles one number, on an operator's word. Only the number at which the stream stops can be
 /// settled: one that is uncertain or parked, and a running one whose lease is over.
 ///
 /// # Cancel safety

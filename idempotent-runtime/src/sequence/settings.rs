@@ -113,7 +113,7 @@ impl Sequence {
         self.with(FromFirst { first, patience })
     }
 
-    /// Applies every larger number: for states of which only the newest counts. Numbers that are
+    /// Applies every larger number: for states where only the newest one counts. Numbers that are
     /// left out are [`Past`](super::Decision::Past) from then on.
     ///
     /// A larger number also takes the place of one whose holder vanished, where that one may run
@@ -124,8 +124,8 @@ impl Sequence {
 }
 
 impl Sequence<FromFirst> {
-    /// Refuses a number as long as one before it is missing: it is a
-    /// [`Gap`](super::Decision::Gap). This is so unless something else is said.
+    /// Refuses a number as long as one before it is missing: it is a [`Gap`](super::Decision::Gap).
+    /// This is the default.
     pub fn refuse_gaps(mut self) -> Self {
         self.gaps.patience = None;
         self
@@ -206,7 +206,7 @@ impl<G> Sequence<G> {
         policy.on_crash = self.on_crash;
         policy.in_flight = self.in_flight;
         policy.max_takeovers = self.max_takeovers;
-        // A number that nobody records may be applied again.
+        // A number that is not recorded may be applied again.
         policy.on_outage = Some(OnOutage::Closed);
         policy.on_missing_key = Some(OnMissingKey::Refuse);
         if let Some(after) = self.expires_after {

@@ -133,7 +133,7 @@ impl<P> NumberedCall<P> {
         let commits = match &decided {
             Ok(Decision::Gap { .. }) => false,
             Ok(_) => true,
-            // The error is recorded, or that nobody knows.
+            // The error is recorded, or that it is unknown what happened.
             Err(_) => is_own && is_recorded,
         };
         let moves = matches!(decided, Ok(Decision::Applied(_))).then_some(moves);
@@ -151,7 +151,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Whether others see it. Where the store does not tell, the commit counts.
+    /// Whether others see it. If the store does not tell, the commit counts.
     async fn stands(&self) -> bool {
         let Ok(snapshot) = self.handle.store().load(&self.id).await else {
             return true;
@@ -178,7 +178,7 @@ impl<T, E> Staged<T, E> {
         &self.decided
     }
 
-    /// Commits the transaction that the number was run in, or rolls it back where the number is to
+    /// Commits the transaction that the number was run in. It rolls that back if the number is to
     /// come again: behind a gap, and after an error that is not recorded.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl<T, E> Staged<T, E> {
     ///   again finds out whether it was carried out.
     /// * [`Error::TransactionEnded`](crate::Error::TransactionEnded): the number does not stand. A
     ///   statement had failed in the transaction, a savepoint took the number back, or it was run
-    ///   in another transaction; or this one is nested in another one, which is still open. Roll
+    ///   in another transaction. Or this one is nested in another one, which is still open. Roll
     ///   that back.
     ///
     /// # Cancel safety

@@ -31,7 +31,7 @@ use crate::{
 /// and a value with serde's traits.
 ///
 /// A step is at least once: one that was running when its holder vanished runs again. Hand
-/// [`key`](StepContext::key) downstream, which is the same on every attempt, or say
+/// [`key`](StepContext::key) downstream, which is the same on every attempt, or set
 /// [`at_most_once`](StepCall::at_most_once).
 ///
 /// Awaited like this, it is `Send` where its body is. [`StepCall::run`] gives a future for bodies
@@ -94,8 +94,8 @@ pub struct StepCall<'a, F, P = Released, K = Whole, U = NoUndo> {
 }
 
 impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
-    /// Sets what must be equal in a rerun: [`Error::StepChanged`](crate::Error::StepChanged) where
-    /// it is not.
+    /// Sets the arguments that must be equal in a rerun:
+    /// [`Error::StepChanged`](crate::Error::StepChanged) where it is not.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
         self.described.arguments.whole(arguments);
         self
@@ -125,27 +125,27 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     }
 
     /// A function from `&E` to [`Verdict`] or [`Unrecorded`](crate::Unrecorded) decides what
-    /// becomes of an `Err`, such as `ErrorVerdict::verdict`: a recorded one is given again without
-    /// running, an uncertain one makes the call uncertain. Without a word no `Err` is recorded, and
-    /// the step runs again in the next attempt.
+    /// becomes of an `Err`, such as `ErrorVerdict::verdict`. A recorded one is given again without
+    /// running, an uncertain one makes the call uncertain. If this is not set, no `Err` is
+    /// recorded, and the step runs again in the next attempt.
     pub fn on_error<C>(self, classify: C) -> StepCall<'a, F, Classified<C>, K, U> {
         self.with(|_, keep| (Classified(classify), keep))
     }
 
-    /// Runs the body at most once: that it has begun is written before, which costs one more write.
-    /// Where it has begun and no outcome is recorded, because its holder vanished, its future was
-    /// dropped or its `Err` is not recorded, the next attempt makes the call *uncertain*
-    /// ([`Error::Uncertain`](crate::Error::Uncertain)).
+    /// Runs the body at most once. One more write says first that it has begun. If it has begun and
+    /// no outcome is recorded, the next attempt makes the call *uncertain*
+    /// ([`Error::Uncertain`](crate::Error::Uncertain)): its holder vanished, its future was dropped
+    /// or its `Err` is not recorded.
     ///
-    /// A call without a record refuses such a step, but where the handle is switched off. Redis
+    /// A call without a record refuses such a step, except where the handle is switched off. Redis
     /// needs `accept_at_most_once_until_failover()`.
     pub fn at_most_once(mut self) -> Self {
         self.described.on_crash = OnCrash::Uncertain;
         self
     }
 
-    /// Asks what became of the step where it has begun and no outcome is recorded, instead of
-    /// running it again: that it has begun is written before, which costs one more write.
+    /// Asks what became of the step if it has begun and no outcome is recorded, instead of running
+    /// it again. One more write says first that it has begun.
     ///
     /// [`Reconciled::Unknown`] makes the call *uncertain*.
     pub fn reconcile<A, Q, Fut, T, E>(
@@ -197,15 +197,14 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// Undoes the step where the call fails for good: its body returns an `Err` that is recorded.
     ///
     /// Undos run one at a time, that of the latest step first. An undo owns what it needs, because
-    /// it outlives the body. It runs where the step has a value, and where nobody knows whether it
-    /// happened: its holder vanished, or it gave an `Err` of which no
-    /// [`on_error`](Self::on_error) says that nothing happened. [`Undo`] tells it which. That the
-    /// step has begun is written before its body runs, which costs one more write, and the first
-    /// such step of a call costs one more.
+    /// it outlives the body. It runs if the step has a value, or if it is unknown whether the step
+    /// happened: its holder vanished, or no [`on_error`](Self::on_error) says of its `Err` that
+    /// nothing happened. [`Undo`] tells it which. One more write says that the step has begun
+    /// before its body runs, and the first such step of a call costs another one.
     ///
-    /// One that fails is tried three times; then the call is *parked*, and its callers get
-    /// [`Error::NotUndone`](crate::Error::NotUndone). The guide's page
-    /// [Sagas](crate::guide::sagas) says what an undo cannot do.
+    /// An undo that fails is tried three times; then the call is *parked*, and its callers get
+    /// [`Error::NotUndone`](crate::Error::NotUndone). The guide's page [Sagas](crate::guide::sagas)
+    /// says what an undo cannot do.
     pub fn undo<T, E, Fut, G, Q, X>(self, undo: G) -> StepCall<'a, F, P, K, Undoable<T, G>>
     where
         F: FnOnce(StepContext) -> Fut,
@@ -245,21 +244,23 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     ///
     /// The body's own, recorded or not, or one of ours:
     /// [`Error::MisplacedStep`](crate::Error::MisplacedStep) and
-    /// [`Error::StepInTransaction`](crate::Error::StepInTransaction) where a step cannot stand, [`Error::DuplicateStep`](crate::Error::DuplicateStep) where its
-    /// name is taken, [`Error::StepChanged`](crate::Error::StepChanged) where its arguments differ
-    /// from those of an earlier attempt, [`Error::LeaseLost`](crate::Error::LeaseLost) where the
-    /// attempt may not go on, [`Error::Uncertain`](crate::Error::Uncertain) where nobody knows
-    /// whether it happened, [`Error::Unreadable`](crate::Error::Unreadable),
+    /// [`Error::StepInTransaction`](crate::Error::StepInTransaction) where a step cannot stand,
+    /// [`Error::DuplicateStep`](crate::Error::DuplicateStep) where its name is taken,
+    /// [`Error::StepChanged`](crate::Error::StepChanged) where its arguments differ from those of
+    /// an earlier attempt, [`Error::LeaseLost`](crate::Error::LeaseLost) where the attempt may not
+    /// go on, [`Error::Uncertain`](crate::Error::Uncertain) where it is unknown whether it
+    /// happened, [`Error::Unreadable`](crate::Error::Unreadable),
     /// [`Error::NotLoaded`](crate::Error::NotLoaded) and
-    /// [`Error::NotReplayable`](crate::Error::NotReplayable) where its value cannot be given again, and [`Error::Store`](crate::Error::Store).
+    /// [`Error::NotReplayable`](crate::Error::NotReplayable) where its value cannot be given again,
+    /// and [`Error::Store`](crate::Error::Store).
     ///
-    /// The body runs before none of them but `LeaseLost` and `Store`: it may have happened then,
-    /// and what it returned is not recorded.
+    /// The body runs before none of them except `LeaseLost` and `Store`: the step may have happened
+    /// then, and the result of the body is not recorded.
     ///
     /// # Cancel safety
     ///
     /// Dropped before its body was polled, it changes nothing. Dropped later, its body stops, and
-    /// nobody knows how far it came: it may run again in this attempt and in the next, but with
+    /// it is unknown how far it came: it may run again in this attempt and in the next, except with
     /// [`at_most_once`](Self::at_most_once).
     pub async fn run<T, E, Fut>(self) -> Result<T, E>
     where
@@ -325,7 +326,7 @@ where
         Err(error) => return Err(E::from_refusal(error)),
     }
     match reference {
-        // Where it cannot be read back now, a replay may find what this load did not.
+        // If it cannot be read back now, a replay may find what this load did not.
         Some(reference) => match decode(&permit.place(), &typed, reference).await {
             Ok(loaded) => loaded,
             Err(_) => own,

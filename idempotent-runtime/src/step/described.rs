@@ -1,4 +1,4 @@
-//! A step, described: what is known of it before it begins.
+//! A step, described: everything that is known of it before it begins.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     record::StepName,
 };
 
-/// What a step is called, and what it chose.
+/// The name of a step, and its settings.
 #[derive(Debug)]
 pub(super) struct Described {
     pub(super) label: &'static str,
@@ -50,7 +50,7 @@ impl Described {
         }
     }
 
-    /// What is asked of a store that keeps the step: one with an undo must not be forgotten.
+    /// The policy that a store of the step must keep to: one with an undo must not be forgotten.
     pub(super) fn strictest(&self) -> OnCrash {
         match self.undo {
             Some(_) => OnCrash::Uncertain,

@@ -11,8 +11,8 @@ pub(crate) const STEP_NAME: &str = "step name";
 /// The longest name of a step, in bytes of text.
 pub(super) const LONGEST: usize = 1024;
 
-/// What a step can be called: literal text, or a tuple that begins with it, such as
-/// `("item", line.id)`. Every other part is a [`KeyPart`]. Together they have 1 to 1,024 bytes.
+/// The name of a step: literal text, or a tuple that begins with it, such as `("item", line.id)`.
+/// Every other part is a [`KeyPart`]. Together they have 1 to 1,024 bytes.
 ///
 /// Errors and events show the literal text alone, so that no customer's data stands in them.
 #[diagnostic::on_unimplemented(
@@ -43,7 +43,7 @@ macro_rules! labels {
 
 labels! { (A) (A, B) (A, B, C) (A, B, C, D) }
 
-/// Hashes a name, where it can be one.
+/// Hashes a name, if it can be one.
 pub(crate) fn named(name: &impl StepLabel) -> Result<record::StepName, KeyError> {
     let key = Key::from_part(name)?;
     let hash = record::StepName::of(key.framed());

@@ -1,5 +1,4 @@
-//! One step from its name to its record, without the types of its body: what stands here is
-//! compiled once.
+//! One step from its name to its record, without the types of its body: this code is compiled once.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ tokio::task_local! {
     pub(crate) static INSIDE: Attempt;
 }
 
-/// What a step may do.
+/// How a step goes on.
 pub(super) enum Begun {
     /// Its body runs, or the reconciling function is asked first.
     Run(Permit),
@@ -40,7 +39,7 @@ pub(super) enum Begun {
 }
 
 /// A step that may run: it has its name, and what it writes is written through this. Dropped before
-/// an outcome is recorded, it lets go of its name, but where it must not run again.
+/// an outcome is recorded, it lets go of its name, except where it must not run again.
 pub(super) struct Permit {
     pub(super) attempt: Attempt,
     pub(super) handle: Idempotency,
@@ -167,7 +166,7 @@ impl Permit {
         self.scope().is_fresh()
     }
 
-    /// Where its outcome is kept.
+    /// The place where its outcome is kept.
     pub(super) fn place(&self) -> Place<'_> {
         Place {
             operation: self.attempt.operation(),
@@ -183,7 +182,7 @@ impl Permit {
         format!("{}: {}", self.attempt.operation(), self.label).into()
     }
 
-    /// Nobody knows whether it happened: the call becomes uncertain, whatever its body returns.
+    /// It is unknown whether it happened: the call becomes uncertain, whatever its body returns.
     pub(super) fn doubt(&mut self) -> Error {
         self.keeps_name = true;
         self.attempt.doubt()
@@ -244,13 +243,13 @@ impl Permit {
                 self.has_undo(&Arc::new(begun));
                 self.check_open()
             }
-            // What was in flight of an earlier run of it in this attempt.
+            // A write of an earlier run of it in this attempt was in flight.
             Some(_) => Err(self.doubt()),
         }
     }
 
-    /// Records how it ended. Gives what stands there instead, where something does: the first write
-    /// wins.
+    /// Records how it ended. Gives the version that stands there instead, if one does: the first
+    /// write wins.
     pub(super) async fn record(&mut self, outcome: RawOutcome) -> Result<Option<Arc<Step>>, Error> {
         let step = self.step(StepState::Done, Some(outcome));
         let stands = self.write(&step).await?;
@@ -267,7 +266,7 @@ impl Permit {
         self.write(&released).await.map(drop)
     }
 
-    /// Records that nobody knows how it ended.
+    /// Records that it is unknown how it ended.
     pub(super) async fn record_doubt(&mut self) -> Result<(), Error> {
         self.on_crash = OnCrash::Uncertain;
         let step = self.step(StepState::Begun, None);
@@ -290,7 +289,7 @@ impl Permit {
         }
     }
 
-    /// Writes a version of the step, again and again while the lease stands. Where it cannot, the
+    /// Writes a version of the step, again and again while the lease stands. If it cannot, the
     /// attempt is poisoned. Gives another version that stands in its place.
     async fn write(&self, step: &Step) -> Result<Option<Arc<Step>>, Error> {
         let scope = self.scope();
@@ -325,7 +324,7 @@ impl Permit {
         self.lose();
     }
 
-    /// Says that another attempt holds the record, or somebody has settled it.
+    /// Says that another attempt holds the record, or an operator has settled it.
     pub(super) fn lose(&self) -> Error {
         let attempt = &self.attempt;
         if attempt.lose() {

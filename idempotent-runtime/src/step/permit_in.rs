@@ -1,4 +1,4 @@
-//! What a permit writes in a transaction.
+//! The writes of a permit in a transaction.
 
 use std::{any::Any, sync::Arc};
 

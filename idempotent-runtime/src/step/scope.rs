@@ -19,7 +19,7 @@ use crate::{
     run::lease::Lease,
 };
 
-/// What an attempt that holds a record knows of its steps.
+/// The steps of an attempt that holds a record, as the attempt knows them.
 pub(crate) struct StepScope {
     handle: WeakHandle,
     lease: Weak<Lease>,
@@ -51,7 +51,7 @@ pub(crate) struct StepScope {
 pub(super) enum Taken {
     /// Its step runs, or has an outcome, or must not run again.
     Kept,
-    /// Its step has run without an outcome, and may run again. What it wrote may stand.
+    /// Its step has run without an outcome, and may run again. Its write may stand.
     Again,
 }
 
@@ -158,7 +158,8 @@ impl StepScope {
         }
     }
 
-    /// Takes a name for a step that begins: what was known of it. `Err` where it is taken.
+    /// Takes a name for a step that begins, and gives what was known of it. `Err` where it is
+    /// taken.
     pub(super) fn take(&self, name: StepName) -> Result<Option<Taken>, ()> {
         match self.names().insert(name, Taken::Kept) {
             Some(Taken::Kept) => Err(()),
@@ -221,7 +222,7 @@ impl StepScope {
         self.is_poisoned.load(Ordering::SeqCst)
     }
 
-    /// Nobody knows whether a step happened: the call becomes uncertain.
+    /// It is unknown whether a step happened: the call becomes uncertain.
     pub(crate) fn doubt(&self) {
         self.is_in_doubt.store(true, Ordering::SeqCst);
     }

@@ -36,14 +36,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// COMMITTED. An `Err` rolls it back. A step of the same name in another attempt waits for how it
 /// ends. [`in_transaction`] takes arguments to compare, and says what becomes of an `Err`.
 ///
-/// On SQLite the transaction keeps every other write from the file, heartbeats among them: let it
-/// be shorter than a third of the lease.
+/// On SQLite the transaction keeps every other write from the file, heartbeats among them. Keep it
+/// shorter than a third of the lease.
 ///
 /// It costs its transaction with two statements, and one look more in an attempt that takes over.
 ///
 /// # Errors
 ///
-/// As [`StepCall::run`](super::StepCall::run), and [`Error::Store`] where the database fails. Where
+/// As [`StepCall::run`](super::StepCall::run), and [`Error::Store`] where the database fails. If
 /// another transaction was in the way, nothing stands, and the step may run again.
 ///
 /// # Cancel safety
@@ -112,7 +112,7 @@ pub struct StepIn<'a, DB: SqlDatabase, P = Released> {
 }
 
 impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
-    /// Sets what must be equal in a rerun: [`Error::StepChanged`] where it is not.
+    /// Sets the arguments that must be equal in a rerun: [`Error::StepChanged`] where it is not.
     pub fn arguments<A: Fingerprintable + ?Sized>(mut self, arguments: &A) -> Self {
         self.described.arguments.whole(arguments);
         self
@@ -277,8 +277,8 @@ async fn find_out<DB: SqlDatabase>(permit: &Permit, pool: &Pool<DB>, done: &Step
     None
 }
 
-/// Tells whether the step stands. It looks by a write, which waits while the transaction of before
-/// is still open, and is rolled back.
+/// Tells whether the step stands. It looks by a write, which waits while the earlier transaction is
+/// still open, and is rolled back.
 async fn stands<DB: SqlDatabase>(
     permit: &Permit,
     pool: &Pool<DB>,

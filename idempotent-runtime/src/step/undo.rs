@@ -1,4 +1,4 @@
-//! The undo of a step: what the application gives, and what it is told.
+//! The undo of a step: the function that the application gives, and what it is told.
 
 use std::{fmt, future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     record::FencingToken,
 };
 
-/// What an undo is to undo.
+/// The step that an undo is to undo.
 ///
 /// It runs at least once, as every step does: the effect under [`step_key`](Self::step_key) may
 /// never have happened, may be undone already, and may even arrive later. A gateway that remembers
@@ -45,14 +45,14 @@ impl<T> Undo<T> {
         self.context.token()
     }
 
-    /// What the step gave; `None` where nobody knows whether it happened, or where its value could
-    /// not be kept.
+    /// The value that the step gave; `None` where it is unknown whether it happened, or where its
+    /// value could not be kept.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
-    /// The same, without this.
+    /// The same value, taken out of this.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
         self.value

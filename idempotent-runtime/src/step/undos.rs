@@ -18,7 +18,7 @@ pub(crate) struct Registered {
     pub(crate) undo: AnyUndo,
 }
 
-/// What an attempt knows of them.
+/// The known undos of an attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Undos {
     known: Mutex<HashMap<StepName, Registered>>,
@@ -26,7 +26,7 @@ pub(crate) struct Undos {
     next: OnceCell<Mutex<u32>>,
     /// Whether the record stays for as long as they are open.
     kept: OnceCell<()>,
-    /// Whose undos are looked for, where the call has failed for good.
+    /// The steps whose undos are looked for, if the call has failed for good.
     sought: OnceLock<Vec<StepName>>,
     /// Tells that one more was found.
     found: Notify,

@@ -1,4 +1,4 @@
-//! Which path a call takes whose code has changed.
+//! The path that a call takes when its code has changed.
 
 use super::{described::Described, name::named, permit};
 use crate::{
@@ -13,9 +13,9 @@ use crate::{
 /// had it finish on the old path.
 ///
 /// The answer is recorded once, like a step, and is the same on every attempt. A call that begins
-/// with this build takes the new path. One that an earlier attempt began, which did not come here,
-/// takes the old one: nobody can tell whether that attempt ran the old code. Delete the old path
-/// once no such call is left. A call without a record takes the new path.
+/// with this build takes the new path. A call takes the old one if an earlier attempt began it and
+/// did not come here: it is unknown whether that attempt ran the old code. Delete the old path once
+/// no such call is left. A call without a record takes the new path.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What an attempt asks of its store about steps, again and again while its lease stands.
+//! The requests of an attempt to its store about steps, repeated while its lease stands.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -132,8 +132,8 @@ impl Writer<'_> {
     }
 }
 
-/// Takes an outcome away that a store will not keep, perhaps because of its size: it happened all
-/// the same. Whether there was one.
+/// Takes away an outcome that a store will not keep, perhaps because of its size: it happened all
+/// the same. Tells whether there was one.
 fn lighten(step: &mut Step) -> bool {
     let light = RawOutcome::not_replayable();
     match &mut step.outcome {

@@ -12,14 +12,14 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What a caller can do about a store's failure. Whether a write may stand that failed so is said
-/// by [`Store`](crate::Store#errors).
+/// The kind of a store's failure: it says what a caller can do. [`Store`](crate::Store#errors) says
+/// whether a write that failed so may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// The store did not answer: what was asked may or may not have happened. Worth trying again.
+    /// The store did not answer: the work may or may not have happened. Worth trying again.
     Unavailable,
-    /// The store is locked by somebody else for longer than it waits. Worth trying again.
+    /// The store is locked by another client for longer than it waits. Worth trying again.
     Busy,
     /// The store may not be written: read-only, or no permission, also where it hides a record from
     /// this user.
@@ -29,12 +29,12 @@ pub enum StoreErrorKind {
     /// The tables are missing, are older than this build needs, or of a newer release that left it
     /// no room.
     Schema,
-    /// What stands in the store is not what this crate wrote.
+    /// The data in the store is not what this crate wrote.
     Corrupt,
     /// The store was set up wrongly: a bad URL, a bad name, a server of another kind, or one whose
     /// certificate is not trusted.
     Configuration,
-    /// Anything else that the driver reports. What was asked may or may not have happened.
+    /// Anything else that the driver reports. The work may or may not have happened.
     Other,
 }
 
@@ -58,14 +58,15 @@ impl StoreError {
         self
     }
 
-    /// Names the file or the host that it is about. A URL is none, because it may hold a password.
+    /// Names the file or the host that it is about. A URL does not belong there, because it may
+    /// hold a password.
     #[must_use]
     pub fn at(mut self, place: impl Into<Arc<str>>) -> Self {
         self.place = Some(place.into());
         self
     }
 
-    /// The same where what failed is how to learn what became of a write: it may stand.
+    /// The same for a failure to learn what became of a write: it may stand.
     #[cfg(any(feature = "mysql", feature = "redis"))]
     pub(super) fn after_a_write(self) -> Self {
         let kind = if self.is_transient() {
@@ -76,7 +77,7 @@ impl StoreError {
         Self { kind, ..self }
     }
 
-    /// Of which kind the failure is.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
@@ -92,14 +93,14 @@ impl StoreError {
     }
 }
 
-/// What a store says that takes no part in transactions.
+/// The error of a store that takes no part in transactions.
 pub(super) fn no_transactions() -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(
         "this store takes no part in transactions: those of Postgres, MariaDB, MySQL and SQLite do",
     )
 }
 
-/// What a store says that keeps no steps.
+/// The error of a store that keeps no steps.
 pub(crate) fn no_steps() -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, "writing a step").with_source(
         "this store keeps no steps: those of this crate do, and one of your own by `write_step`",

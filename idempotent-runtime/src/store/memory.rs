@@ -28,12 +28,12 @@ use crate::{
 /// forget on restart.
 ///
 /// It runs no background work. Records that are expired, and were kept for as long as their handle
-/// says, are swept while new ones come in, so that it holds at most about twice as many as were
-/// needed at the busiest time. After that it may hold as many for long, where few come in:
+/// says, are swept while new ones come in. So it holds at most about twice as many as were needed
+/// at the busiest time. After that it may hold as many for long, if few come in:
 /// [`purge`](Store::purge) sweeps on demand, and
 /// [`Idempotency::purge_every`](crate::Idempotency::purge_every) again and again. A record holds
-/// its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
-/// kilobyte only a digest each. A clone is the same store.
+/// its key, its scope, its outcome, and its arguments where they are short: of arguments longer
+/// than a kilobyte it holds only a digest each. A clone is the same store.
 ///
 /// # Examples
 ///
@@ -80,8 +80,8 @@ impl MemoryStore {
 
     /// Begins to wait for the end of version `seen`; `None` where it does not stand (any more).
     ///
-    /// The look and the registration happen under the lock under which the record is written:
-    /// whoever writes later finds the waiter.
+    /// The look and the registration happen under the lock under which the record is written: a
+    /// later write finds the waiter.
     fn waiter(&self, id: &RecordId, seen: Version) -> Option<Waiter> {
         let shard = self.shard(id);
         let cells = shard.lock();
@@ -92,8 +92,8 @@ impl MemoryStore {
         stands.then(|| shard.waiters.register(id))
     }
 
-    /// Leaves of long arguments what tells which of them differ: the record may stand for much
-    /// longer than its call.
+    /// Keeps only a digest of each long argument, enough to tell which of them differ: the record
+    /// may stand for much longer than its call.
     fn forget_arguments(&self, id: &RecordId, written: &Draft) {
         let long = |begun: &&Arc<Subject>| begun.fingerprint.held() > LONGEST_HELD;
         let Some(begun) = written.subject.as_ref().filter(long) else {
@@ -132,11 +132,11 @@ impl Store for MemoryStore {
     ) -> Result<Swap, StoreError> {
         let shard = self.shard(id);
         let mut cells = shard.lock();
-        // Read under the lock: what is written later has the later time, and the larger token.
+        // It is read under the lock: a later write has the later time, and the larger token.
         let now = self.clock.now();
         let put = cells.put(id, seen, next, now);
         drop(cells);
-        // What is freed is freed here, where nobody waits for the lock.
+        // Memory is freed here, where no call waits for the lock.
         Ok(match put {
             Put::Refused(record) => Swap::Refused(Snapshot { now, record }),
             Put::Over(stamp, _previous) => {
@@ -312,7 +312,7 @@ struct Cells {
     forgotten: FencingToken,
 }
 
-/// What became of a draft, with what is to be freed outside the lock.
+/// The result of a draft, with the parts that are to be freed outside the lock.
 enum Put {
     Refused(Option<Arc<Record>>),
     Over(Stamp, Cell),
@@ -366,8 +366,8 @@ impl Cells {
         Put::Anew(stamp, swept)
     }
 
-    /// Forgets what nobody needs once there are twice as many records as the last sweep left: all
-    /// sweeps together look at about two records for each one that came in.
+    /// Forgets the records that are no longer needed once there are twice as many as the last sweep
+    /// left. All sweeps together look at about two records for each one that came in.
     fn sweep(&mut self, now: Time) -> Vec<(RecordId, Cell)> {
         if self.records.len() < self.sweep_at {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
+//! The contract of a store: it keeps versioned cells and has a clock. It is mechanism, never
+//! policy.
 
 #[cfg(all(
     test,
@@ -110,28 +111,28 @@ use crate::{
 /// Each method fails with a [`StoreError`], whose [kind](StoreErrorKind) is a part of the contract.
 /// A write that failed as [`Unavailable`](StoreErrorKind::Unavailable),
 /// [`Busy`](StoreErrorKind::Busy) or [`Other`](StoreErrorKind::Other) may have been applied, or be
-/// applied yet: its caller gives up a claim that may stand so. Of any other kind it is only where
-/// nothing was written, and nothing will be: what that caller sent is then forgotten.
+/// applied yet: its caller gives up a claim that may stand so. It has another kind only if nothing
+/// was written, and nothing will be: the caller's write is then forgotten.
 ///
 /// # Cancel safety
 ///
-/// A future of these methods may be dropped at any await. What it asked for is then either
-/// applied whole or not at all, and possibly only after the drop.
+/// A future of these methods may be dropped at any await. Its work is then either applied whole or
+/// not at all, and possibly only after the drop.
 #[async_trait]
 pub trait Store: Debug + Send + Sync + 'static {
     /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
 
-    /// Looks at what stands under `id` where that takes no waiting, as in the process's own memory:
-    /// a duplicate that finds its outcome there claims nothing. `None`, the default, says that
-    /// somebody has to be asked.
+    /// Looks at what stands under `id` if that takes no waiting, as in the process's own memory: a
+    /// duplicate that finds its outcome there claims nothing. `None`, the default, says that a look
+    /// has to wait.
     fn peek(&self, id: &RecordId) -> Option<Snapshot> {
         let _ = id;
         None
     }
 
     /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step.
-    /// Where nothing stands, `next` brings its subject.
+    /// If nothing stands, `next` brings its subject.
     async fn swap(
         &self,
         id: &RecordId,
@@ -154,9 +155,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable),
-    /// and tells how many it deleted. One that is done again because its answer was lost may delete
-    /// as many once more, and tells the second number. A store that forgets by itself does so no
-    /// earlier than the [draft](Draft::keep) says.
+    /// and tells how many it deleted. A purge that is done again because its answer was lost may
+    /// delete as many once more, and tells the second number. A store that forgets by itself does
+    /// so no earlier than the [draft](Draft::keep) says.
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
@@ -166,9 +167,9 @@ pub trait Store: Debug + Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
 
-    /// Tells whether calls with this crash policy may be kept here: an error of the kind
-    /// [`Configuration`](StoreErrorKind::Configuration) where the store may forget what it has
-    /// acknowledged, and a call that must not run twice would.
+    /// Tells whether calls with this crash policy may be kept here. The answer is an error of the
+    /// kind [`Configuration`](StoreErrorKind::Configuration) if the store may forget what it has
+    /// acknowledged, and a call that must not run twice would then run twice.
     ///
     /// # Errors
     ///
@@ -185,11 +186,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the
-    /// driver's own: what is written stands when that is committed, and never where it is rolled
-    /// back. Where another transaction is about to put something there, it waits for how that ends,
-    /// and sees it. It changes nothing outside the transaction, remembers nothing that the
-    /// transaction could take back, and is never sent again. What it refuses with may be what stood
-    /// when the transaction began, but not where it wrote over `seen` and something newer is there.
+    /// driver's own: the write stands when that is committed, and never if it is rolled back. If
+    /// another transaction is about to put something there, it waits for the end of that one, and
+    /// sees it. It changes nothing outside the transaction, remembers nothing that the transaction
+    /// could take back, and is never sent again. A refusal may show what stood when the transaction
+    /// began, except when it wrote over `seen` and something newer is there.
     ///
     /// Only a store that keeps its records in a database of that kind can do it. Others, by
     /// default, say that they cannot.
@@ -204,17 +205,17 @@ pub trait Store: Debug + Send + Sync + 'static {
         Err(error::no_transactions())
     }
 
-    /// Tells whether the store keeps steps. A call whose body has steps is refused before the first
-    /// of them where it does not.
+    /// Tells whether the store keeps steps. If it does not, a call whose body has steps is refused
+    /// before the first of them.
     fn keeps_steps(&self) -> bool {
         false
     }
 
-    /// Looks at the steps of the life that the record of this call is in, as far as their names
-    /// stand in this range, in the order of their names.
+    /// Looks at the steps whose names are in this range, in the order of their names. They are
+    /// those of the life that the record of this call is in.
     ///
-    /// It is not fenced: an attempt that lost the record may see steps of a later life. What it
-    /// found counts only where the lease of the attempt still stands when the answer is there.
+    /// It is not fenced: an attempt that lost the record may see steps of a later life. Its answer
+    /// counts only if the lease of the attempt still stands when the answer is there.
     async fn load_steps(
         &self,
         call: &RecordId,
@@ -225,7 +226,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Puts `next` where the record of this call [takes](crate::lease::takes_steps) steps of its
-    /// attempt, and where no step of this name and life stands but version `seen`, in one atomic
+    /// attempt, and where no step of this name and life stands except version `seen`, in one atomic
     /// step.
     ///
     /// It and every write of the record are in one order: after a takeover has been applied, no
@@ -243,8 +244,8 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// As [`write_step`](Self::write_step), inside the transaction that is open on `connection`.
     ///
-    /// Where nothing was seen, the record is only looked at, and its holder can prolong its lease
-    /// while the transaction is open. Where something was, nobody else can write the record until
+    /// If nothing was seen, the record is only looked at, and its holder can prolong its lease
+    /// while the transaction is open. If something was, no other call can write the record until
     /// the transaction ends: this is for its last statement.
     async fn write_step_in(
         &self,
@@ -336,7 +337,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
 }
 
-/// What stood under an id at one moment.
+/// The record under an id at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The time by the store's clock when it looked.
@@ -345,7 +346,7 @@ pub struct Snapshot {
     pub record: Option<Arc<Record>>,
 }
 
-/// What became of a swap.
+/// The result of a swap.
 #[derive(Clone, Debug)]
 pub enum Swap {
     /// The draft stands.
@@ -354,7 +355,7 @@ pub enum Swap {
     Refused(Snapshot),
 }
 
-/// What became of a step that was to be written.
+/// The result of a step that was to be written.
 #[derive(Clone, Debug)]
 pub enum StepWrite {
     /// It stands.
@@ -365,7 +366,7 @@ pub enum StepWrite {
     Lost(Snapshot),
 }
 
-/// What a store resolved while it wrote a draft.
+/// The values that a store resolved while it wrote a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The version that stands now.

@@ -1,4 +1,4 @@
-//! Notifications of records that moved, from whichever process moved them.
+//! Notifications of records that moved, from all processes that move them.
 
 use std::{
     fmt::Display,
@@ -16,7 +16,7 @@ use crate::{
     store::waiters::{Waiters, look::PollInterval},
 };
 
-/// How long nothing is heard before the connection is tried out, or closed where nobody waits for
+/// How long nothing is heard before the connection is tried out, or closed if no call waits for
 /// anything.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -31,10 +31,10 @@ const LONG_PAUSE: Duration = Duration::from_secs(60);
 /// How long our own notification may take.
 const ECHO: Duration = Duration::from_secs(5);
 
-/// What we tell ourselves: no id.
+/// The message that we send ourselves: no id.
 pub(crate) const HELLO: &str = "hello";
 
-/// Where a server tells that records moved.
+/// A channel on which a server tells that records moved.
 pub(crate) trait Channel: Send + 'static {
     type Error: Display + Send;
 
@@ -55,7 +55,7 @@ pub(crate) trait Channel: Send + 'static {
     fn close(self) -> impl Future<Output = ()> + Send;
 }
 
-/// Those who are told.
+/// The receivers of notifications.
 pub(crate) trait Audience: Send + Sync {
     /// Takes a message, which may be [`HELLO`].
     fn told(&self, message: &str);
@@ -63,7 +63,7 @@ pub(crate) trait Audience: Send + Sync {
     /// Looks at everything: messages may have got lost.
     fn look(&self);
 
-    /// Whether anybody still wants to be told.
+    /// Whether any waiter still wants to be told.
     fn is_there(&self) -> bool;
 }
 
@@ -85,7 +85,7 @@ impl Audience for Weak<Waiters> {
     }
 }
 
-/// One connection that listens while somebody waits, in a task of its own.
+/// One connection that listens while a call waits, in a task of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
     is_live: Arc<AtomicBool>,
@@ -129,18 +129,18 @@ impl Drop for Listener {
     }
 }
 
-/// Listens until nobody wants to be told any more.
+/// Listens until no waiter wants to be told any more.
 pub(crate) async fn listen<C: Channel>(
     channel: &mut C,
     audience: &impl Audience,
     is_live: &AtomicBool,
 ) {
     let (mut pause, mut has_warned) = (PAUSE, false);
-    // Whoever began this may not have registered yet.
+    // The call that began this may not have registered yet.
     loop {
         let ended = hear(channel, audience, is_live).await;
         if is_live.swap(false, Ordering::AcqRel) {
-            // Whoever relied on being told looks now.
+            // Waiters that relied on being told look now.
             audience.look();
             pause = PAUSE;
         }
@@ -168,7 +168,7 @@ pub(crate) async fn listen<C: Channel>(
 
 /// Why a connection stopped listening.
 enum Heard {
-    /// Nobody has waited for a while, or the connection is closed or dead.
+    /// No call has waited for a while, or the connection is closed or dead.
     Enough,
     /// Not even the first of our own notifications came back.
     Nothing,
@@ -185,9 +185,9 @@ async fn hear<C: Channel>(
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
             Ok(Ok(Some(message))) => {
-                // What moved before this connection listened was told to nobody: whoever looks asks
-                // for the interval before its look, so that it relies on being told of what moves
-                // after that look.
+                // No waiter was told of moves before this connection listened. So a waiter asks for
+                // the interval before its look: it relies on being told only of moves after that
+                // look.
                 is_live.store(true, Ordering::Release);
                 limit = IDLE;
                 audience.told(&message);
@@ -195,7 +195,7 @@ async fn hear<C: Channel>(
             Ok(ended) => return ended.map(|_| Heard::Enough),
             Err(_) if !is_live.load(Ordering::Acquire) => return Ok(Heard::Nothing),
             Err(_) if limit == ECHO || !audience.is_there() => return Ok(Heard::Enough),
-            // Nothing moved, or the connection is dead and nobody said so.
+            // Nothing moved, or the connection is dead without a sign.
             Err(_) => {
                 channel.hello().await?;
                 limit = ECHO;
@@ -239,7 +239,7 @@ mod tests {
     }
 
     impl Scripted {
-        /// One that opens, and of whose own notifications so many come back.
+        /// A channel that opens, and gets so many of its own notifications back.
         fn that_echoes(times: u32, asked: UnboundedSender<(&'static str, Instant)>) -> Self {
             Self {
                 asked,
@@ -250,7 +250,7 @@ mod tests {
         }
 
         fn ask(&self, what: &'static str) {
-            // At the end of a test nobody listens any more.
+            // At the end of a test, no receiver is left.
             let _ = self.asked.send((what, Instant::now()));
         }
     }
@@ -287,7 +287,7 @@ mod tests {
 
     const ONE: RecordId = RecordId::from_bytes([1; 32]);
 
-    /// What a channel is asked first, and how many seconds lie in between, while somebody waits.
+    /// The first requests to a channel while a call waits, and how many seconds lie in between.
     async fn asked<const N: usize>(opens: bool, echoes: u32) -> [(&'static str, u64); N] {
         let waiters = Arc::new(Waiters::new());
         let first = waiters.register(&ONE);

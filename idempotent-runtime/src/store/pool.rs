@@ -1,9 +1,10 @@
 //! Connections of a store's own, each in the hands of one caller at a time.
 //!
-//! Not a pool of sqlx, which pings a connection whenever it comes back, and by default whenever it
-//! goes out: for a replay, which is one round trip, that is the larger part of the work. And not
-//! the pool of the application, where a connection may wait in a transaction that a cancelled
-//! `begin()` left open (sqlx 0.9.0, issue 4385): a write there is answered, and rolled back later.
+//! This is not a pool of sqlx: that pings a connection whenever it comes back, and by default
+//! whenever it goes out. For a replay, which is one round trip, that is the larger part of the
+//! work. It is not the pool of the application, either: there a connection may wait in a
+//! transaction that a cancelled `begin()` left open (sqlx 0.9.0, issue 4385). A write in that is
+//! answered, and rolled back later.
 
 use std::{
     fmt,
@@ -37,7 +38,7 @@ pub(crate) struct ConnectionPool<S: Server> {
     limits: Limits,
     permits: Semaphore,
     inline_permits: Semaphore,
-    /// The later one came back, the further behind.
+    /// The later a connection came back, the further behind it is.
     idle: Mutex<Vec<Open<S::Connection>>>,
 }
 
@@ -52,11 +53,11 @@ struct Open<C> {
 /// For how long a connection is new: it leads to the server that is there now, whatever that says.
 const NEW: Duration = Duration::from_secs(10);
 
-/// Where the server is: asked at every connection, because passwords may change.
+/// The place of the server: asked at every connection, because passwords may change.
 #[derive(Clone)]
 pub(crate) struct Place<O>(Arc<dyn Fn() -> O + Send + Sync>);
 
-/// How many connections there may be, and how long what may take.
+/// How many connections there may be, and how long each wait may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) connections: u32,
@@ -77,7 +78,7 @@ impl Default for Limits {
 }
 
 /// A connection that goes back once its answer is [passed on](PooledConnection::release); dropped
-/// before, it is closed, because nobody knows what is still on its way.
+/// before, it is closed, because it is unknown what is still on its way.
 pub(crate) struct PooledConnection<'a, S: Server> {
     open: Open<S::Connection>,
     pool: &'a ConnectionPool<S>,
@@ -89,7 +90,7 @@ impl<O: ConnectOptions> Place<O> {
         Self(Arc::new(move || options.clone()))
     }
 
-    /// Where the application's pool connects to.
+    /// The place that the application's pool connects to.
     pub(crate) fn of_pool<D>(pool: Pool<D>) -> Self
     where
         D: Database<Connection: Connection<Options = O>>,
@@ -143,9 +144,9 @@ impl<S: Server> ConnectionPool<S> {
 
     /// A permit to use a connection in the caller's own task, or to wait for one there; `None`
     /// where half of all connections may be in use so. Then the work is
-    /// [spawned](super::spawned::spawned). A call may be polled no more for a while, as in a stream
-    /// that buffers, or behind a `select!`, and keeps what it has in hand until then: so the other
-    /// half is for tasks, which nobody keeps from going on.
+    /// [spawned](super::spawned::spawned). A call may not be polled for a while, as in a stream
+    /// that buffers, or behind a `select!`, and keeps what it has in hand until then. So the other
+    /// half is for tasks, which nothing keeps from going on.
     pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.inline_permits.try_acquire().ok()
     }
@@ -162,9 +163,9 @@ impl<S: Server> ConnectionPool<S> {
         lent.release(answer)
     }
 
-    /// The same for what may be done twice: where the connection broke, it is done again over a new
-    /// one. A server closes connections without asking, as when it is started anew, and whoever
-    /// uses one next learns of it. What took too long is not done again.
+    /// The same for work that may be done twice: if the connection broke, it is done again over a
+    /// new one. A server closes connections without asking, as when it is started anew, and the
+    /// next use of one finds that out. Work that took too long is not done again.
     pub(crate) async fn run_again<T>(
         &self,
         doing: &'static str,
@@ -215,7 +216,7 @@ impl<S: Server> ConnectionPool<S> {
         })
     }
 
-    /// The connection that came back last, unless that is too long ago; then it is so for all of
+    /// The connection that came back last, unless that is too long ago. Then it is so for all of
     /// them, and they are closed.
     fn take(&self, now: Moment) -> Option<Open<S::Connection>> {
         let mut idle = self.idle();
@@ -235,12 +236,12 @@ impl<S: Server> ConnectionPool<S> {
 }
 
 impl<S: Server> PooledConnection<'_, S> {
-    /// Passes an answer on, and the connection back. Where the server did not answer, this
-    /// connection is closed, and so are those that lie idle: they are as old as this one, and as
-    /// broken. So are those that are not new where the server may not be written: it may have been
-    /// the primary once, and whoever connects anew finds the one that is now. Where what is wrong
-    /// may be the session's alone, such as a statement that a proxy has lost, this one is closed
-    /// unless it is new.
+    /// Passes an answer on, and the connection back. If the server did not answer, this connection
+    /// is closed, and so are those that lie idle: they are as old as this one, and as broken. If
+    /// the server may not be written, those that are not new are closed: it may have been the
+    /// primary once, and a new connection finds the primary of now. If the fault may be the
+    /// session's alone, such as a statement that a proxy has lost, this one is closed unless it is
+    /// new.
     pub(crate) fn release<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         self.release_at(answer, Moment::now())
     }

@@ -8,12 +8,12 @@ use tracing::Instrument;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Does `work` in a task of its own. A call may be polled no more for a while, as in a stream that
-/// buffers, or behind a `select!`: in its own hands the connection would wait for it, and everybody
-/// else for the connection.
+/// buffers, or behind a `select!`. If the call itself held the connection, the connection would
+/// wait for it, and all other calls for the connection.
 ///
 /// # Cancel safety
 ///
-/// Dropped before it is done, the work is dropped as soon as it gives way.
+/// If the call is dropped before the work is done, the work is dropped as soon as it gives way.
 pub async fn spawned<T: Send + 'static>(
     doing: &'static str,
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,

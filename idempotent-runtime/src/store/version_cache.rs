@@ -1,11 +1,11 @@
-//! The records that this process has written or seen lately, but for their outcomes.
+//! The records that this process has written or seen lately, without their outcomes.
 //!
 //! A version of a record never changes. So a call whose record is known to be done asks only for
-//! the outcome, and whether that version still stands; else it would send everything that a claim
-//! writes, to be refused and to be told what is known here. And a completion over a version that is
-//! known says only what is new. The store says whether what is known still holds: where it does
-//! not, the first costs one more round trip, and the second is refused as every write over another
-//! version. What is known must be exact, therefore: it is noted only from what the store answered.
+//! the outcome, and whether that version still stands. Else it would send everything that a claim
+//! writes, to be refused and to be told what is known here. And a completion over a known version
+//! says only what is new. The store says whether the known facts still hold. If not, the first
+//! costs one more round trip, and the second is refused as every write over another version. The
+//! known facts must be exact, therefore: they are noted only from the store's answers.
 
 use std::{
     fmt,
@@ -21,10 +21,10 @@ use crate::{
     store::{Snapshot, Stamp, Swap, moment::Moment},
 };
 
-/// How many records are known at most. Of two that share a place, the later one is.
+/// How many records are known at most. The later of two that share a place is kept.
 const PLACES: usize = 1 << 13;
 
-/// How many bytes of scope and key a record may have that is known: most have fewer than a hundred.
+/// How many bytes of scope and key a known record may have: most have fewer than a hundred.
 const LONGEST: usize = 512;
 
 /// Knows a record in the place that a part of its id names. There is no room for any until there is
@@ -44,12 +44,12 @@ pub(crate) struct CachedVersion {
     stood: Time,
     /// When it was asked for or written: no later than that.
     sent_at: Moment,
-    /// How long it stays after it expires, where that is known.
+    /// How long it stays after it expires, if that is known.
     keep: Option<Duration>,
 }
 
 impl VersionCache {
-    /// The record under this id, where it is known to be done, and cannot have expired yet.
+    /// The record under this id, if it is known to be done, and cannot have expired yet.
     pub(crate) fn done(&self, id: &RecordId) -> Option<Arc<CachedVersion>> {
         self.done_at(id, Moment::now())
     }
@@ -64,7 +64,7 @@ impl VersionCache {
         lives.then_some(known)
     }
 
-    /// Notes what stands under the id, by an answer to what was sent at this moment.
+    /// Notes the record under the id, by an answer to a request that was sent at this moment.
     pub(crate) fn observe(&self, id: &RecordId, snapshot: &Snapshot, sent_at: Moment) {
         match &snapshot.record {
             Some(record) => {
@@ -77,7 +77,7 @@ impl VersionCache {
         }
     }
 
-    /// Notes what a write came to that was sent at this moment.
+    /// Notes the result of a write that was sent at this moment.
     pub(crate) fn record_write(
         &self,
         id: &RecordId,
@@ -92,7 +92,7 @@ impl VersionCache {
         };
         let before = self.version(id, seen);
         if next.subject.is_none() && before.is_none() {
-            // What it keeps of the version before it is not known.
+            // The part that it keeps of the version before is not known.
             return self.forget(id);
         }
         let before = before.as_deref().map(|known| &known.record);
@@ -104,8 +104,8 @@ impl VersionCache {
     }
 
     /// Notes a claim inside a transaction of the application's, for the completion in it. Whether
-    /// that transaction commits does not matter: of a record that is not done, nothing but its
-    /// version is asked for.
+    /// that transaction commits does not matter: only the version of a record that is not done is
+    /// asked for.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn record_claim_inside(&self, id: &RecordId, next: &Draft, swap: &Swap) {
         if next.state == State::Running && matches!(swap, Swap::Applied(_)) {
@@ -113,7 +113,7 @@ impl VersionCache {
         }
     }
 
-    /// What is known of this version of the record.
+    /// The known facts of this version of the record.
     pub(crate) fn version(
         &self,
         id: &RecordId,
@@ -183,7 +183,7 @@ impl CachedVersion {
     }
 
     /// The whole record, of which the store has just said that it stands, with the bytes of its
-    /// outcome; `None` where the store holds none and there must be some.
+    /// outcome; `None` if the store holds none and there must be some.
     pub(crate) fn with(&self, outcome: Option<Vec<u8>>) -> Option<Arc<Record>> {
         let outcome = match (&self.record.outcome, outcome) {
             (Some(known), Some(bytes)) => Some(RawOutcome {
@@ -205,7 +205,7 @@ impl CachedVersion {
         self.keep == Some(Duration::ZERO)
     }
 
-    /// The latest that it can be by the store's clock, where the record has not expired.
+    /// The latest that it can be by the store's clock, if the record has not expired.
     #[cfg(feature = "redis")]
     pub(crate) fn now(&self) -> Time {
         let last = Time::from_micros(self.expires().as_micros() - 1);

@@ -18,8 +18,9 @@ use crate::{
 
 /// A clock and a timer that stand still until [`advance`](ManualClock::advance) is called.
 ///
-/// As a [`Clock`] it is the time of a memory store, as a [`Timer`] it is what leases, heartbeats
-/// and waits of a handle go by. Clones share one time. It begins on the first of January 2026.
+/// As a [`Clock`] it is the time of a memory store. As a [`Timer`] it is the time that leases,
+/// heartbeats and waits of a handle go by. Clones share one time. It begins on the first of January
+/// 2026.
 ///
 /// # Examples
 ///
@@ -40,7 +41,7 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Inner {
     hands: Mutex<Hands>,
-    /// Tells that the number of sleepers has changed, and not what it is: two changes may be told
+    /// Tells that the number of sleepers has changed, but not the number: two changes may be told
     /// in another order than made.
     changes: watch::Sender<()>,
 }
@@ -79,7 +80,7 @@ impl ManualClock {
         }
     }
 
-    /// Moves the time on, and wakes whoever sleeps until then or earlier.
+    /// Moves the time on, and wakes all that sleep until then or earlier.
     pub fn advance(&self, by: Duration) {
         let due: Vec<Waker> = {
             let mut hands = self.hands();
@@ -98,7 +99,7 @@ impl ManualClock {
         }
     }
 
-    /// Sets the time of day, forwards or back, without moving the timer: what a step of a server's
+    /// Sets the time of day, forwards or back, without moving the timer, as a step of a server's
     /// clock does.
     pub fn step(&self, to: Time) {
         self.hands().wall = to;
@@ -122,8 +123,8 @@ impl ManualClock {
     /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has
     /// come to rest.
     pub async fn await_sleepers(&self, n: usize) {
-        // Nobody tells of a change while the hands are locked, so counting under the lock of the
-        // channel waits for nobody who waits for that. The sender lives in `self`, so the channel
+        // No change is told while the hands are locked. So counting under the lock of the channel
+        // waits for no task that waits for that lock. The sender lives in `self`, so the channel
         // cannot close.
         let _ = self
             .inner
@@ -255,15 +256,15 @@ mod tests {
         assert_eq!(clock.sleepers(), 0);
     }
 
-    /// In every round two sleeps begin at the same moment: whichever tells of it last, nobody waits
+    /// In every round two sleeps begin at the same moment: whichever tells of it last, no wait is
     /// for more than there are.
     #[test]
     fn sleeps_that_begin_at_once_are_all_seen() {
         const ROUNDS: usize = 4_000;
         let clock = ManualClock::new();
         let arrived = AtomicUsize::new(0);
-        // Whoever has to be woken comes too late to meet the other, and yet a machine may have one
-        // core for both.
+        // A thread that has to be woken comes too late to meet the other, and yet a machine may
+        // have one core for both.
         let meet = |turn: usize| {
             arrived.fetch_add(1, Ordering::SeqCst);
             let mut waited = 0_u32;

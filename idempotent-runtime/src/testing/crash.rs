@@ -21,20 +21,20 @@ use crate::{
 /// Lets the process that runs a call die at every point of it, one after the other, and another
 /// process call again.
 ///
-/// The points are those before and after each write and look of the store, among them the one that
-/// hurts most, between the effect of a call, a step or an undo and its record, and those where the
-/// call gives way because something it awaits is not ready. What a body does between two of them is
-/// done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a
-/// second is waited. Of a body that runs in a task of its own (`on_cancel = detach`), only the
-/// store's points are met. A call that is dropped on its way, by a `select!` or a timeout, is
-/// released beside what goes on: the points of that release come now here, now there, or not at
-/// all.
+/// One kind of point is before and after each write and look of the store. Among them is the one
+/// that hurts most, between the effect of a call, a step or an undo and its record. The other kind
+/// is where the call gives way because something it awaits is not ready. The work of a body between
+/// two points is done as a whole. The same holds for work that a thread has begun by then
+/// (`spawn_blocking`); a second is waited for it. If a body runs in a task of its own (`on_cancel =
+/// detach`), only the store's points are met. A call that is dropped on its way, by a `select!` or
+/// a timeout, is released beside the work that goes on. The points of that release come now here,
+/// now there, or not at all.
 ///
 /// A process is a handle and a runtime of its own over a memory store that both share. When the
 /// first one dies, its calls and tasks are dropped where they are, and nothing that it still does
 /// reaches the store, neither a heartbeat nor a release. Destructors run, unlike those of a process
 /// that is killed. Then time goes on until its leases are over, and the second process makes the
-/// same call, to its end. What happened outside the store stays: that is what a check looks at.
+/// same call, to its end. The effects outside the store stay: a check looks at them.
 ///
 /// # Examples
 ///
@@ -67,7 +67,7 @@ pub struct CrashPoints {
     set_up: Box<dyn Fn(Builder) -> Builder>,
 }
 
-/// Where a process died.
+/// The point where a process died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CrashPoint {
@@ -75,7 +75,7 @@ pub enum CrashPoint {
     Before(Operation),
     /// After it took effect, and before the process learned of it.
     After(Operation),
-    /// Where the call gave way for this time, counted from 1.
+    /// The call gave way for this time, counted from 1.
     Await(usize),
     /// After the call was answered.
     Answered,
@@ -103,16 +103,16 @@ impl CrashPoints {
     /// `world` makes what outlives the processes, anew for each death: a gateway, a database. It
     /// has a runtime of its own, in which it may leave tasks. `call` runs with the handle that it
     /// is given, which is also that of the task; a function whose `handle` is another one has no
-    /// points of the store. `check` gets the world, and what the second process was told. What a
-    /// call asks of the store must depend on nothing but its world, so that every run meets the
+    /// points of the store. `check` gets the world, and what the second process was told. The
+    /// requests of a call to the store must depend only on its world, so that every run meets the
     /// same points.
     ///
     /// # Panics
     ///
-    /// In an async context, because it runs runtimes of its own: call it in a plain `#[test]`.
-    /// Where `set_up` makes a handle that cannot be built. When `world`, `call` or `check` panics,
-    /// so does this; where the first process had died by then, its point is written to the standard
-    /// error.
+    /// It panics in an async context, because it runs runtimes of its own: call it in a plain
+    /// `#[test]`. It panics if `set_up` makes a handle that cannot be built. When `world`, `call`
+    /// or `check` panics, so does this; if the first process had died by then, its point is written
+    /// to the standard error.
     pub fn run<W, T>(
         &self,
         world: impl AsyncFn() -> W,
@@ -120,7 +120,7 @@ impl CrashPoints {
         mut check: impl AsyncFnMut(CrashPoint, &W, T),
     ) -> Vec<CrashPoint> {
         let ground = Ground::new();
-        // What a world does when it is dropped may need a runtime, too.
+        // A world may need a runtime when it is dropped, too.
         let _on_the_ground = ground.runtime.enter();
         let mut points = Vec::new();
         let mut end = End::Store(1);
@@ -162,8 +162,7 @@ impl CrashPoints {
         call: impl AsyncFnOnce(&Idempotency) -> T,
     ) -> CrashPoint {
         let timer = ManualClock::new();
-        // Its time stands still while it lives, so that this only tells when it gives up
-        // afterwards.
+        // Its time stands still while it lives, so this only tells when it gives up afterwards.
         let builder = self.builder(store, &timer).max_run_time("24h");
         let idem = builder.build().expect("the set-up is sound");
         let process = process();
@@ -227,7 +226,7 @@ fn said(operation: Operation) -> &'static str {
     }
 }
 
-/// A runtime of a process. What is spawned there ends with it.
+/// A runtime of a process. Tasks that are spawned there end with it.
 fn process() -> Runtime {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime can be made")
@@ -265,7 +264,8 @@ async fn buried(idem: &Idempotency, timer: &ManualClock) {
     }
 }
 
-/// Where the world lives that outlives the processes: a runtime that goes on while they run theirs.
+/// The place of the world that outlives the processes: a runtime that goes on while they run
+/// theirs.
 struct Ground {
     runtime: Handle,
     _until_dropped: oneshot::Sender<()>,

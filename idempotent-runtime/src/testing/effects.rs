@@ -1,4 +1,4 @@
-//! What happened outside the store, written down where a crash cannot take it back.
+//! The effects outside the store, written down where a crash cannot take them back.
 
 use std::{
     fs::{File, OpenOptions},
@@ -62,7 +62,7 @@ impl EffectLog {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be opened for appending.
+    /// It fails if the file cannot be opened for appending.
     pub fn on_disk(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
@@ -75,7 +75,7 @@ impl EffectLog {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
+    /// It fails if the file cannot be written.
     pub fn record(
         &self,
         key: impl Into<String>,
@@ -109,7 +109,7 @@ impl EffectLog {
     ///
     /// # Errors
     ///
-    /// Where the file cannot be read, or holds something else.
+    /// It fails if the file cannot be read, or holds something else.
     pub fn entries(&self) -> io::Result<Vec<Effect>> {
         match &*self.place {
             Place::Memory(effects) => Ok(effects

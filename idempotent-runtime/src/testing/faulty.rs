@@ -106,7 +106,7 @@ impl FaultyStore {
         }
     }
 
-    /// Forgets every fault. Whoever is held at a gate stays there until it is opened.
+    /// Forgets every fault. A call that is held at a gate stays there until the gate is opened.
     pub fn heal(&self) {
         self.plan().faults.clear();
     }
@@ -123,8 +123,8 @@ impl FaultyStore {
         self.plan().swaps_to.get(&state).copied().unwrap_or(0)
     }
 
-    /// How many round trips there were: loads and swaps, also of steps, not heartbeats and not
-    /// waits.
+    /// How many round trips there were: loads and swaps, those of steps included, and neither
+    /// heartbeats nor waits.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         let of_steps = self.calls(Operation::LoadSteps) + self.calls(Operation::WriteStep);
@@ -132,8 +132,8 @@ impl FaultyStore {
         of_records + self.calls(Operation::Ending) + of_steps
     }
 
-    /// How many calls have arrived and are neither answered nor dropped: waits are among them, and
-    /// those that a gate holds.
+    /// How many calls have arrived and are neither answered nor dropped. Waits are among them, and
+    /// calls that a gate holds.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.plan().under_way

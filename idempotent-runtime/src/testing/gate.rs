@@ -2,8 +2,8 @@
 
 use tokio::sync::watch;
 
-/// Holds whoever comes to it until it is opened, so that "while A is inside" is exact. Clones are
-/// the same gate.
+/// Holds every call that comes to it until it is opened, so that "while A is inside" is exact.
+/// Clones are the same gate.
 ///
 /// # Examples
 ///
@@ -46,29 +46,29 @@ impl Gate {
     ///
     /// # Cancel safety
     ///
-    /// Whoever leaves has arrived nonetheless.
+    /// A call that is dropped has arrived nonetheless.
     pub async fn pass(&self) {
         self.state.send_modify(|state| state.arrived += 1);
         self.until(|state| state.open).await;
     }
 
-    /// Resolves when `n` have arrived since the gate was made, whether they passed or not.
+    /// Resolves when `n` calls have arrived since the gate was made, whether they passed or not.
     pub async fn arrived(&self, n: usize) {
         self.until(|state| state.arrived >= n).await;
     }
 
-    /// How many have arrived since the gate was made.
+    /// How many calls have arrived since the gate was made.
     #[must_use]
     pub fn arrivals(&self) -> usize {
         self.state.borrow().arrived
     }
 
-    /// Lets everybody through, from now on.
+    /// Lets every call through, from now on.
     pub fn open(&self) {
         self.state.send_modify(|state| state.open = true);
     }
 
-    /// Holds whoever arrives from now on.
+    /// Holds every call that arrives from now on.
     pub fn close(&self) {
         self.state.send_modify(|state| state.open = false);
     }

@@ -18,10 +18,10 @@ use crate::{
 /// `state` tells what the request is to change: the rows of a table, the calls that a fake gateway
 /// saw. It must be the same after every request as after the first.
 ///
-/// Where the request has an `Idempotency-Key`, every response must be the first one again: its
-/// status, its body, and the header fields that [`HeaderPolicy`] keeps by default. Where it has
-/// none, as PUT and DELETE usually have, the responses may differ: the second DELETE may well find
-/// nothing (RFC 9110, section 9.2.2).
+/// If the request has an `Idempotency-Key`, every response must be the first one again: its status,
+/// its body, and the header fields that [`HeaderPolicy`] keeps by default. If it has none, as is
+/// usual for PUT and DELETE, the responses may differ: the second DELETE may well find nothing (RFC
+/// 9110, section 9.2.2).
 ///
 /// # Panics
 ///
@@ -99,7 +99,7 @@ where
     Response::from_parts(head, body.expect("the body is whole"))
 }
 
-/// What must be equal in every response.
+/// The parts that must be equal in every response.
 fn comparable(response: &Response<Bytes>) -> (u16, HeaderMap, &Bytes) {
     let headers = HeaderPolicy::new().stored(response.headers());
     (response.status().as_u16(), headers, response.body())

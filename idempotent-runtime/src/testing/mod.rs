@@ -1,4 +1,4 @@
-//! What tests of idempotent code need: time that stands still, faults on command, proof that an
+//! Tools for tests of idempotent code: time that stands still, faults on command, proof that an
 //! effect happened once.
 //!
 //! * [`assert_once`] drives duplicates of your own function, and a retry after them, and checks

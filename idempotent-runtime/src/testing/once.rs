@@ -7,15 +7,15 @@ use std::{
     task::Poll,
 };
 
-/// Makes `duplicates` calls at the same time and one more after they have answered, checks that the
+/// Makes `duplicates` calls at the same time and one more after they have answered. Checks that the
 /// effect happened once and that every call got the same answer, and returns that answer.
 ///
-/// The last call is a plain retry: what only joins calls that are under way, and forgets them when
-/// they end, does not pass.
+/// The last call is a plain retry. A function that only joins calls that are under way, and forgets
+/// them when they end, does not pass.
 ///
 /// `effects` tells how often the effect has happened so far: the rows of a table, the number of
-/// charges that a fake gateway saw. What it says before the calls does not count. Two errors are
-/// the same answer where their `Debug` texts are.
+/// charges that a fake gateway saw. Effects from before the calls do not count. Two errors are the
+/// same answer if their `Debug` texts are the same.
 ///
 /// The calls run in the caller's task, so they may borrow; each of those at the same time begins
 /// before any is waited for.
@@ -160,8 +160,7 @@ mod tests {
         let _ = assert_once(5, call, async || runs.get()).await;
     }
 
-    /// It remembers a call for as long as one runs, as a function does that only joins calls which
-    /// are under way.
+    /// It remembers a call only while one runs, as a function does that just joins calls under way.
     #[tokio::test]
     #[should_panic(expected = "in the retry after them")]
     async fn an_effect_that_a_retry_repeats_is_found() {
@@ -213,7 +212,7 @@ mod tests {
         let _ = assert_once(2, call, async || usize::from(calls.get() > 0)).await;
     }
 
-    /// As of `sqlx` or `anyhow`: it cannot be compared.
+    /// An error like those of `sqlx` or `anyhow`: it cannot be compared.
     #[derive(Debug)]
     struct PlainError(#[expect(dead_code, reason = "its text is compared")] usize);
 

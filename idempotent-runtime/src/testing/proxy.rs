@@ -44,7 +44,7 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// Where a connection is cut.
+/// The point at which a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
@@ -78,7 +78,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// Where no port is to be had.
+    /// When there is no free port.
     pub async fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -98,7 +98,7 @@ impl Proxy {
         })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -121,8 +121,8 @@ impl Proxy {
         self.cut_after(0, cut);
     }
 
-    /// Cuts the connection on which a request comes after `requests` others, on whichever
-    /// connections these are. Opening a connection takes requests, too.
+    /// Cuts the connection on which a request comes after `requests` others. The others may come on
+    /// any connection. Opening a connection takes requests, too.
     pub fn cut_after(&self, requests: u64, cut: Disconnect) {
         *lock(&self.shared.cut) = Some((requests, cut));
     }

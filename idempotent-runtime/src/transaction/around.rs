@@ -16,14 +16,14 @@ use crate::{
     store::{Savepoint, StoreError, sealed::Sealed as _},
 };
 
-/// Runs `body` in a transaction of its own: it begins one on the pool, and commits it where the
-/// body gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in),
-/// record their outcomes in it.
+/// Runs `body` in a transaction of its own: it begins one on the pool, and commits it if the body
+/// gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in), record
+/// their outcomes in it.
 ///
 /// `pool` is `&pool`, or a [`Transact`] with how often and in which isolation.
 ///
-/// * **The body may run more than once.** It does where another transaction was in the way (a
-///   deadlock, a serialization failure, a lock that was waited for too long). It does where the
+/// * **The body may run more than once.** It does when another transaction was in the way (a
+///   deadlock, a serialization failure, a lock that was waited for too long). It does when the
 ///   connection broke before the commit, too. All rows of the run before were rolled back. So the
 ///   closure is `Clone`. After 5 tries the caller gets the last error.
 /// * **An `Err` rolls everything back**, also the records that were written inside. So an error
@@ -31,8 +31,8 @@ use crate::{
 ///   `Ok(Err(error))` to commit it.
 /// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the
 ///   outcomes that were recorded inside. The caller gets what its body returned, or the body runs
-///   again. It is [`Error::CommitUnknown`] where the database does not tell for 10 seconds more, no
-///   call inside recorded an outcome, or the outcome has expired meanwhile.
+///   again. The answer is [`Error::CommitUnknown`] in three cases: the database does not tell for
+///   10 seconds more, no call inside recorded an outcome, or the outcome has expired meanwhile.
 ///
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of
@@ -84,8 +84,8 @@ use crate::{
 ///
 /// # Cancel safety
 ///
-/// Dropped at any time, all of it stands, or nothing does. The connection is closed then, and does
-/// not go back to the pool.
+/// If it is dropped at any time, all of it stands, or nothing does. The connection is closed then,
+/// and does not go back to the pool.
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -123,9 +123,9 @@ where
 /// How one run of a body ended.
 enum Turn<V, E> {
     Answer(Result<V, E>),
-    /// Nothing stands, and it may run again; the answer where it may not.
+    /// Nothing stands, and the body may run again. Inside is the answer if it may not.
     Again(E),
-    /// Nobody knows whether these outcomes are committed, and the value with them.
+    /// It is unknown whether these outcomes are committed, and the value with them.
     Lost(Vec<RecordedIn>, V),
 }
 
@@ -170,7 +170,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         turn
     }
 
-    /// Commits what the body has done, or rolls it back; whether the connection is as before.
+    /// Commits what the body has done, or rolls it back. Tells whether the connection is as before.
     async fn after<V, E>(
         &self,
         mut tx: Transaction<'_, DB>,
@@ -195,8 +195,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 return (turn, rolled_back.is_ok());
             }
         };
-        // Without the place before the body, its transaction is not what would be committed. Half
-        // of a call is not to be, either.
+        // If the place before the body is gone, the commit would not be of the body's transaction.
+        // Half of a call must not be committed, either.
         let released = in_time(savepoint.release(&mut *tx)).await;
         let released = released.unwrap_or_else(|| Err(silence::<DB>()));
         if released.is_err() || open.has_unfinished() {

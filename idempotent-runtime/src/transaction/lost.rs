@@ -10,7 +10,7 @@ use crate::{
     store::{StoreError, Swap, sealed::Sealed as _},
 };
 
-/// How long one look may take, which a connection to a server that is away may swallow.
+/// How long one look may take. A connection to a server that is away may swallow it.
 const ONE_LOOK: Duration = Duration::from_secs(1);
 
 /// How a transaction ended whose commit had no answer.
@@ -64,8 +64,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         Ok(found)
     }
 
-    /// Looks by a claim, which waits while the transaction of before is still open, and is rolled
-    /// back. It shows a record that has expired, too.
+    /// Looks by a claim, which is rolled back. The claim waits while the earlier transaction is
+    /// still open. The look shows a record that has expired, too.
     async fn stands(&self, recorded: &RecordedIn) -> Result<Stands, StoreError> {
         let RecordedIn {
             handle, id, draft, ..
@@ -90,8 +90,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
 enum Stands {
     /// It is there.
     Itself,
-    /// A sequence has its number or a larger one, and was written since. Nobody knows by whom the
-    /// number was applied.
+    /// A sequence has its number or a larger one, and was written since. It is unknown which call
+    /// applied the number.
     Later,
     /// It is not there.
     Nothing,

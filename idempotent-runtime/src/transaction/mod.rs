@@ -18,7 +18,7 @@ pub(crate) use self::{
     run::transact,
 };
 
-/// How long a database may be silent where nobody says how long a duplicate waits.
+/// How long a database may be silent, unless it is set how long a duplicate waits.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// How long a call waits before it tries again.
@@ -69,7 +69,7 @@ impl<DB: SqlDatabase> Transact<DB> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Sets how often the body may run where other transactions are in its way. The first run
+    /// Sets how often the body may run when other transactions are in its way. The first run
     /// counts.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
@@ -108,7 +108,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
 #[derive(Clone, Copy, Debug)]
 pub struct DatabaseErrorsOnly;
 
-/// An error is a reason to run the body again where the function says so.
+/// An error is a reason to run the body again if the function says so.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryFunction<F>(F);
 

@@ -28,13 +28,13 @@ pub(super) enum Turn<T, E> {
     Own(Result<T, E>),
     /// Something else answers the call.
     Instead(Instead),
-    /// Another transaction was in the way: the body may run again. Inside is the answer where it
-    /// may not.
+    /// Another transaction was in the way: the body may run again. Inside is the answer if it may
+    /// not.
     Again(Last<T, E>),
-    /// Nobody knows whether it has committed.
+    /// It is unknown whether it has committed.
     Lost(Box<Lost<T, E>>),
-    /// A call outside a transaction holds the key; what refuses this one where it is waited for too
-    /// long.
+    /// A call outside a transaction holds the key. Inside is the error that refuses this call if
+    /// the wait for the key is too long.
     KeyHeld(Error),
 }
 
@@ -88,7 +88,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         turn
     }
 
-    /// The server may be silent, and have committed all the same.
+    /// The server may be silent and still have committed.
     async fn commit(&self, tx: Transaction<'_, DB>) -> Result<(), sqlx::Error> {
         let committed = self.in_time(tx.commit()).await;
         committed.unwrap_or_else(|| Err(silent()))
@@ -284,7 +284,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Turn::Own(lost.own)
     }
 
-    /// The answer to a COMMIT was an error: nothing stands where the database says so.
+    /// The answer to a COMMIT was an error: nothing stands if the database says so.
     fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> Turn<T, E> {
         let operation = self.call.request.operation.clone();
         let instead = match (CommitFailure::of::<DB>(error), lost) {

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use serde::Serialize;
 
-/// What kept a request from an answer of the handler's: one for each thing that a client can do
-/// about it.
+/// The kind of a problem that kept a request from the handler's answer: one for each thing that a
+/// client can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -17,17 +17,17 @@ pub enum Kind {
     KeyReused,
     /// The first request with this key is still being processed: 409 (draft-07, section 2.7).
     RequestInProgress,
-    /// The first request began, and nobody knows whether it took effect: 409.
+    /// The first request began, and it is unknown whether it took effect: 409.
     OutcomeUnknown,
     /// The first request was carried out, and its response cannot be repeated: 409.
     ResultUnavailable,
     /// The first request was carried out so long ago that its response is no longer kept: 409.
     ResultExpired,
     /// The first request was carried out, and its result cannot be read right now: 503. The layer
-    /// itself does not answer so, but a handler that carries the attribute does, where its outcome
-    /// is a reference.
+    /// itself does not answer so. A handler that carries the attribute does, if its outcome is a
+    /// reference.
     ResultOutOfReach,
-    /// Nobody knows who is calling: 400, or 401 where the service can name the way to authenticate.
+    /// The caller is unknown: 400, or 401 where the service can name the way to authenticate.
     ScopeUnresolved,
     /// The request's body is too large: 413.
     BodyTooLarge,
@@ -51,7 +51,7 @@ pub enum Kind {
     Misconfigured,
 }
 
-/// What a client is to do with its key, whatever else it knows of the service.
+/// The action that a client is to take with its key, whatever else it knows of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -164,13 +164,13 @@ impl Kind {
         self.usual().title
     }
 
-    /// Whether the same request with the same key may succeed later, without anybody's help.
+    /// Whether the same request with the same key may succeed later, without any help.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         self.usual().retryable
     }
 
-    /// What the client is to do with its key.
+    /// The action that the client is to take with its key.
     #[must_use]
     pub fn key_action(self) -> KeyAction {
         self.usual().key_action
@@ -372,7 +372,7 @@ impl Kind {
     }
 }
 
-/// What is usual for a kind.
+/// The usual values for a kind.
 struct Usual {
     slug: &'static str,
     status: StatusCode,

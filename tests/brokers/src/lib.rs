@@ -25,11 +25,11 @@ use sqlx::Pool;
 pub struct Work {
     /// The name of the broker.
     pub broker: String,
-    /// Where the broker is.
+    /// The address of the broker.
     pub url: String,
     /// Its queue.
     pub queue: String,
-    /// Where the database is.
+    /// The address of the database.
     pub database: String,
 }
 
@@ -54,13 +54,13 @@ struct Books<DB: sqlx::Database> {
 ///
 /// # Errors
 ///
-/// Where the database cannot be opened.
+/// When the database cannot be opened.
 pub async fn run<B: Broker, DB: Ledger + SqlDatabase>(work: &Work) -> Result<(), Failure> {
     end_with_standard_input();
     let pool = DB::open(&work.database).await?;
     let idem = Idempotency::new(Arc::new(DB::store(pool.clone()).await?));
     let consumer = idem.consumer("ledger").ttl("7d").broker_retention("1d");
-    // Kills are many here.
+    // There are many kills here.
     let consumer = consumer.max_deliveries(1_000).build()?;
     let keep = B::ACK_WAIT.unwrap_or(std::time::Duration::from_secs(10));
     let books = Books {
@@ -114,7 +114,8 @@ async fn book<DB: Ledger>(tx: &mut DB::Connection, transfer: &Transfer) -> Resul
     if cents == 0 {
         return Err(BookError::Nothing);
     }
-    // In the order of their numbers: two transfers never wait for each other.
+    // The accounts are taken in the order of their numbers: two transfers never wait for each
+    // other.
     let mut changes = [(from, -cents), (to, cents)];
     changes.sort_unstable();
     for (account, cents) in changes {

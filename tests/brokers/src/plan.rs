@@ -27,7 +27,7 @@ pub struct Transfer {
     pub note: String,
 }
 
-/// What is sent, and how everything must stand at the end.
+/// The messages that are sent, and how everything must stand at the end.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Ids and bodies, each one to three times, in the order of sending.

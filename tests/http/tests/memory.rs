@@ -1,4 +1,4 @@
-//! How much memory a service takes whose clients send bodies of the greatest length: its own
+//! How much memory a service takes whose clients send bodies of the greatest length. It has its own
 //! process, so that nothing else counts.
 
 #![cfg(target_os = "linux")]
@@ -39,7 +39,7 @@ async fn serve() -> SocketAddr {
     address
 }
 
-/// Sends a body, of which the clients share the one that there is, and gives the status.
+/// Sends a body, which all clients share, and gives the status.
 async fn send(address: SocketAddr, key: String, body: Bytes, chunked: bool) -> String {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let framing = if chunked {
@@ -101,8 +101,8 @@ async fn s_84_s_85_the_longest_bodies_take_memory_for_as_long_as_they_are_read()
             });
         }
         for (status, is_too_long) in sending.join_all().await {
-            // Where the service hangs up on what is too long, its answer may be lost with what it
-            // did not read.
+            // If the service hangs up on a body that is too long, its answer may be lost with what
+            // it did not read.
             let refused = is_too_long && ["413", ""].contains(&&*status);
             assert!(refused || status == "200", "{status}");
             assert_eq!(refused, is_too_long);

@@ -25,7 +25,7 @@ const LOWEST_TOKEN: u64 = 99;
 pub const CURRENT: Version = Version::from_u128(1);
 /// A version that is gone.
 pub const STALE: Version = Version::from_u128(2);
-/// A version that nobody has yet.
+/// A version that is not in use yet.
 pub const FRESH: Version = Version::from_u128(3);
 
 /// The attempt of this name.
@@ -95,7 +95,7 @@ pub fn holder() -> Holder {
 ///
 /// # Panics
 ///
-/// Where a record saw more than 255.
+/// If a record saw more than 255.
 #[must_use]
 pub fn small(number: u32) -> u8 {
     u8::try_from(number).expect("a record sees few attempts")

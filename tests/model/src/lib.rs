@@ -1,4 +1,5 @@
-//! The protocol, checked exhaustively: the models stand in `tests/`, and what runs them here.
+//! The protocol, checked exhaustively: the models stand in `tests/`, and the code that runs them
+//! stands here.
 
 #![allow(
     clippy::print_stdout,
@@ -24,7 +25,7 @@ impl<T: Clone + Debug + PartialEq + Send + Sync> Plain for T {}
 ///
 /// # Panics
 ///
-/// Where a promise is broken, or a sight is never seen.
+/// If a promise is broken, or a sight is never seen.
 pub fn holds<M>(name: &str, model: M, sights: &[&'static str])
 where
     M: Model<State: Plain + Hash, Action: Plain> + Send + Sync + 'static,
@@ -57,7 +58,7 @@ where
 ///
 /// # Panics
 ///
-/// Where it goes unnoticed.
+/// If it goes unnoticed.
 pub fn caught<M>(fault: impl Debug, model: M, breaks: &'static str)
 where
     M: Model<State: Plain + Hash, Action: Plain> + Send + Sync + 'static,
@@ -79,7 +80,7 @@ where
 ///
 /// # Panics
 ///
-/// Where the fault goes unnoticed, or the promise is broken without it.
+/// If the fault goes unnoticed, or the promise is broken without it.
 pub fn caught_alone<M>(fault: impl Debug, (faulty, sound): (M, M), breaks: &'static str)
 where
     M: Model<State: Plain + Hash, Action: Plain> + Send + Sync + 'static,

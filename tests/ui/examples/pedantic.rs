@@ -38,7 +38,7 @@ pub struct Line<T> {
     product: T,
 }
 
-/// What orders were known by once.
+/// The id that orders were known by once.
 #[derive(Debug, KeyPart)]
 #[deprecated]
 pub struct OldId(u64);

@@ -1,4 +1,4 @@
-//! What the attribute accepts and refuses: the cases stand in `pass/` and `fail/`.
+//! The code that the attribute accepts and refuses: the cases stand in `pass/` and `fail/`.
 
 /// The runtime, as a crate of a company's may re-export it.
 pub use idempotent_runtime as protection;

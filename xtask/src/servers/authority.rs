@@ -18,7 +18,7 @@ subjectAltName = IP:127.0.0.1, DNS:localhost
 extendedKeyUsage = serverAuth, clientAuth
 ";
 
-/// What `openssl` is told, one after another; it is told where the extensions stand besides.
+/// The commands of `openssl`, one after another. Each also says where the extensions stand.
 const STEPS: [&str; 3] = [
     "req -x509 -days 2 -subj /CN=authority -extensions authority -newkey ec \
      -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority.key -out authority.pem -config extensions",
@@ -28,7 +28,8 @@ const STEPS: [&str; 3] = [
      -out server.pem -extensions server -extfile extensions",
 ];
 
-/// Says where the authority's own certificate lies. What it has signed lies beside it.
+/// Says where the authority's own certificate lies. The certificate that it has signed lies beside
+/// it.
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
     let part = start.part(start.name, Ending::Kill)?;
     part.write("extensions", EXTENSIONS)?;
@@ -42,7 +43,7 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
 /// The files of a server that speaks TLS.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Certificate {
-    /// Who vouches for the server.
+    /// The authority that vouches for the server.
     pub(super) authority: PathBuf,
     pub(super) file: PathBuf,
     pub(super) key: PathBuf,

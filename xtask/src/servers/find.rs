@@ -1,11 +1,11 @@
-//! Where a server's programs are: Debian keeps most of them out of the path.
+//! Finds a server's programs: Debian keeps most of them out of the path.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-/// Programs that do the same, for where the usual ones are not there.
+/// Programs that do the same, if the usual ones are not there.
 const OTHERS: [(&str, &str); 2] = [
     ("redis-server", "valkey-server"),
     ("redis-cli", "valkey-cli"),

@@ -14,7 +14,7 @@ use super::{guard::Guard, install};
 /// Servers refuse to run as root.
 const NOBODY: [&str; 3] = ["--reuid=nobody", "--regid=nogroup", "--clear-groups"];
 
-/// A new folder, and what removes it when this goes.
+/// A new folder, and the guard that removes it when this goes.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// One that an earlier run could not remove is stepped over.
+    /// A folder that an earlier run could not remove is stepped over.
     pub(super) fn create() -> io::Result<Self> {
         let is_root = install::is_root();
         let mut parent = env::temp_dir().canonicalize()?;
@@ -54,7 +54,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Makes a folder that belongs to whom the servers run as.
+    /// Makes a folder that belongs to the user that the servers run as.
     pub(super) fn part(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         fs::create_dir(&path)?;
@@ -62,7 +62,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// A program that runs as somebody else than root.
+    /// A program that runs as another user than root.
     pub(super) fn command(&self, program: &Path) -> Command {
         if self.is_root {
             let mut command = Command::new("setpriv");
@@ -78,7 +78,7 @@ impl Folder {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a file or a folder to whom the servers run as.
+    /// Gives a file or a folder to the user that the servers run as.
     pub(super) fn give_away(&self, path: &Path) -> io::Result<()> {
         if !self.is_root {
             return Ok(());
@@ -94,7 +94,7 @@ impl Folder {
     }
 }
 
-/// Whether everybody may go there: root's own temporary folder may be closed to the servers.
+/// Whether every user may go there: root's own temporary folder may be closed to the servers.
 fn is_open(path: &Path) -> bool {
     let may_enter = |folder: &Path| {
         let metadata = fs::metadata(folder);

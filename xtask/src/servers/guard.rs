@@ -7,9 +7,9 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// What the guard runs, with the folder and the group of the processes. It reads commands until
-/// whoever writes them is gone, which happens at the end, after a panic, after Ctrl-C and after
-/// `kill -9` alike, and runs the last one. Then it ends the group.
+/// The script that the guard runs, with the folder and the group of the processes. It reads
+/// commands until the process that writes them is gone: at the end, after a panic, after Ctrl-C and
+/// after `kill -9` alike. It runs the last command, and then ends the group.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 quit() {
@@ -96,11 +96,11 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.shell.stdin = None;
-        // The shell waits for those that take some time, and what ended is there until it is waited
-        // for.
+        // The shell waits for those that take some time, and a process that ended is there until it
+        // is waited for.
         self.processes
             .sort_by_key(|(_, ending)| *ending != Ending::Quit);
-        // Nobody is left to be told that one of them was gone before.
+        // No caller is left to be told that one of them was gone before.
         for (process, _) in &mut self.processes {
             let _ = process.wait();
         }
@@ -192,7 +192,7 @@ mod tests {
             let name = format!("idempotent-guard-{signal}-{}", std::process::id());
             let folder = env::temp_dir().join(name);
             fs::create_dir(&folder).expect("a new folder");
-            // Whoever runs the tests in the background may have them ignore what a terminal sends.
+            // Tests that run in the background may have been made to ignore what a terminal sends.
             let mut holder = Command::new("env")
                 .arg("--default-signal=INT")
                 .arg(env::current_exe().expect("it has a file"))
@@ -215,7 +215,7 @@ mod tests {
             assert!(kill.expect("`kill` runs").success());
 
             assert!(!holder.wait().expect("it is ours").success());
-            // The pipe is open for as long as one of those lives that it started.
+            // The pipe is open as long as one of the processes that it started lives.
             let mut rest = Vec::new();
             said.read_to_end(&mut rest).expect("its end");
             while folder.exists() {

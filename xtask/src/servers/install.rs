@@ -11,7 +11,7 @@ use super::{Server, find};
 ///
 /// # Errors
 ///
-/// Where that needs somebody's password, or does not succeed, the error says what to do instead.
+/// If that needs a password, or does not succeed, the error says what to do instead.
 pub(super) fn missing<'a>(servers: impl Iterator<Item = &'a Server> + Clone) -> io::Result<()> {
     let is_missing = |server: &&Server| find::program(server.program).is_none();
     let servers: Vec<&Server> = servers.filter(is_missing).collect();
@@ -58,7 +58,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A shell reads the addresses on the standard output, so that nothing else may be said there.
+/// A shell reads the addresses on the standard output, so nothing else may be said there.
 fn install(command: &str) -> io::Result<bool> {
     eprintln!("installing: {command}");
     let mut shell = Command::new("sh");
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// What is said for all to hear cannot be seen from inside, so this test runs itself once more.
+    /// The output of a process cannot be seen from inside, so this test runs itself once more.
     #[test]
     fn what_installing_says_is_not_taken_for_addresses() {
         const INSIDE: &str = "IDEMPOTENT_XTASK_INSIDE";

@@ -28,7 +28,7 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
     serve(start, &[])
 }
 
-/// Starts one that lets nobody in who does not encrypt.
+/// Starts one that lets no client in that does not encrypt.
 pub(super) fn start_encrypted(start: &Start<'_>) -> io::Result<String> {
     let certificate = Certificate::of(start)?;
     let settings = [

@@ -34,7 +34,7 @@ struct Server {
     start: fn(&Start<'_>) -> io::Result<String>,
 }
 
-/// What a server is started with.
+/// The settings that a server is started with.
 struct Start<'a> {
     name: &'static str,
     variable: &'static str,
@@ -49,7 +49,8 @@ impl<'a> Start<'a> {
         Part::create(self.folder, name, ending)
     }
 
-    /// What a variable says: where an earlier stage has put it, or else whoever runs this.
+    /// The value of a variable: from an earlier stage, or else from the environment of this
+    /// program.
     fn known(&self, variable: &str) -> Option<String> {
         let mut known = self.environment.iter();
         let known = known.find(|(name, _)| *name == variable);
@@ -59,7 +60,7 @@ impl<'a> Start<'a> {
 
 const POSTGRES: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
 
-/// Who vouches for the encrypted servers.
+/// The authority that vouches for the encrypted servers.
 const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 
 /// For tests that start a server of their own, to kill or to starve it: the folders of the
@@ -76,7 +77,8 @@ pub(crate) struct Servers {
 /// Those of one stage start side by side, and know the addresses of the stages before.
 const STAGES: [&[Server]; 3] = [
     &[
-        // No server, but made like one: a file that the encrypted ones need, and who verifies them.
+        // No server, but made like one: a file that the encrypted ones need, and the clients that
+        // verify them.
         Server {
             name: "authority",
             variable: AUTHORITY,
@@ -93,7 +95,7 @@ const STAGES: [&[Server]; 3] = [
             package: "postgresql",
             start: postgres::start,
         },
-        // What a statement writes can be counted only where nobody else writes.
+        // The writes of a statement can be counted only where no other client writes.
         Server {
             name: "postgres-alone",
             variable: "IDEMPOTENT_TEST_POSTGRES_ALONE_URL",
@@ -194,7 +196,7 @@ impl Servers {
         })
     }
 
-    /// Where they are, as variables for the tests.
+    /// The places of the servers, as variables for the tests.
     pub(crate) fn environment(&self) -> &[(&'static str, String)] {
         &self.environment
     }
@@ -219,7 +221,7 @@ fn are_known(names: &[&str]) -> io::Result<()> {
     }
 }
 
-/// Where the programs of the servers lie; those that come with one lie beside it.
+/// The folders of the servers' programs. Programs that come with one lie beside it.
 fn programs() -> String {
     let found = STAGES
         .into_iter()
@@ -234,7 +236,7 @@ fn programs() -> String {
     folders.join(":")
 }
 
-/// The address that whoever runs this has chosen.
+/// The address that is set in the environment.
 fn given(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|value| !value.is_empty())
 }

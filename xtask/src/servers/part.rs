@@ -18,7 +18,7 @@ use super::{
 /// More than a slow machine needs.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Between a look for a free port and its use, somebody else may take it.
+/// Between a look for a free port and its use, another process may take it.
 const ATTEMPTS: u32 = 5;
 
 /// A server's folder, with its data and its log.
@@ -49,8 +49,8 @@ impl<'a> Part<'a> {
         Ok(path)
     }
 
-    /// A program that runs in this folder, and writes nowhere else. What whoever runs us has at
-    /// home it does not find: a client's own certificate, say.
+    /// A program that runs in this folder, and writes nowhere else. It does not find what the user
+    /// who runs us has at home: a client's own certificate, say.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = self.folder.command(program);
         command.current_dir(&self.path);
@@ -86,7 +86,7 @@ impl<'a> Part<'a> {
             let mut ended = false;
             self.until("it does not answer", || {
                 let answers = answers(port);
-                // Somebody else may have answered.
+                // Another process may have answered.
                 ended = self.guard(|guard| guard.ended(id))?.is_some();
                 Ok(answers || ended)
             })?;

@@ -1,4 +1,4 @@
-//! Ports that nobody uses.
+//! Ports that are not in use.
 
 use std::{
     collections::BTreeSet,

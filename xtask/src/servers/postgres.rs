@@ -9,7 +9,7 @@ const INITDB: [&str; 6] = [
     "--auth=trust",
     "--encoding=UTF8",
     "--locale=C",
-    // What is promised about durability begins when the server runs.
+    // The promise of durability begins when the server runs.
     "--no-sync",
     "--pgdata=data",
 ];
@@ -27,7 +27,7 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
     serve(start, &start.part(start.name, Ending::Quit)?, &[])
 }
 
-/// Starts one that lets nobody in who does not encrypt.
+/// Starts one that lets no client in that does not encrypt.
 pub(super) fn start_encrypted(start: &Start<'_>) -> io::Result<String> {
     let part = start.part(start.name, Ending::Quit)?;
     let certificate = Certificate::of(start)?;

@@ -8,7 +8,7 @@ use std::{
 
 use super::{Ending, Start, find, part::Part, ports};
 
-/// Where a client begins, with its version of the protocol.
+/// The header that a client begins with, with its version of the protocol.
 const HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 /// A node that waits does not spin, and other hosts do not reach it.

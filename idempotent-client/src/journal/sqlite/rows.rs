@@ -47,7 +47,7 @@ pub(super) fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, Sto
     })
 }
 
-/// What is left of a row that cannot be [decoded](decoded), and in which its number follows the
+/// The remains of a row that cannot be [decoded](decoded), and in which its number follows the
 /// columns.
 pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> CorruptEntry {
     let number: sqlx::Result<i64> = row.try_get("rowid");
@@ -74,7 +74,7 @@ fn id(row: &SqliteRow) -> sqlx::Result<Option<EntryId>> {
     }))
 }
 
-/// `None` where a column holds what was never written there.
+/// `None` if a column holds a value that was never written there.
 fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
     let ending = match row.try_get::<Option<i64>, _>(11)? {
         Some(kind) => match ending(row, kind)? {

@@ -60,8 +60,8 @@ CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT N
 "
     );
     let begins = format!("ALTER TABLE {prefix}calls ADD COLUMN begun BLOB;\n");
-    // Who holds a journal for older calls than it knows would send them by other rules: none of
-    // these leaves room for older builds.
+    // An older build would send the calls of a newer journal by other rules: none of these steps
+    // leaves room for older builds.
     let step = |text, usable_from| Step { text, usable_from };
     [step(first, 1), step(accounts, 2), step(begins, 3)]
 }

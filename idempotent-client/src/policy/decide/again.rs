@@ -1,11 +1,11 @@
-//! Whether a call is sent again that may be, and when.
+//! Whether and when a call that may be sent again is sent again.
 
 use std::time::Duration;
 
 use super::{Happened, Next, Progress, Protection, StopReason, Stopped};
 use crate::policy::{limits::Limits, profile::Profile};
 
-/// The shortest pause of a call that is asked for more often than it has attempts: pauses that were
+/// The shortest pause of a call that is asked for more often than it has attempts. Pauses that were
 /// meant for a few of them may be nothing at all, and a server is not to be asked as fast as it
 /// answers.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
@@ -63,14 +63,14 @@ impl Again {
         Next::RetryAfter(wait)
     }
 
-    /// What is running is waited for, unless nothing is to be sent again at all.
+    /// A running call is waited for, unless nothing is to be sent again at all.
     fn has_had_all(&self, limits: &Limits, progress: &Progress) -> bool {
         let is_waited_for = self.is_running && limits.attempts > 1;
         progress.counted() >= limits.attempts && !is_waited_for
     }
 
-    /// How long to pause: never less than the server asked for, and never nothing: what asks for
-    /// nothing would be asked without end.
+    /// How long to pause: never less than the server asked for, and never nothing. A server that
+    /// asks for no pause would be asked without end.
     fn wait(&self, limits: &Limits, progress: &Progress, jitter: f64) -> Duration {
         let spread = limits.backoff.mul_f64(jitter.clamp(0.0, 1.0) / 2.0);
         let least = limits.backoff.mul_f64(0.5);
@@ -85,7 +85,7 @@ impl Again {
         let pause = limits.pause(nth, jitter);
         let left = limits.deadline.saturating_sub(progress.elapsed);
         let wait = match asked {
-            // What takes long is asked for less often, as long as there is time for that.
+            // A call that takes long is asked for less often, as long as there is time for that.
             Some(asked) if self.is_running && pause < left => asked.max(pause),
             Some(asked) => asked,
             // It may come to its end in what is left, though that is less than another pause.

@@ -1,4 +1,4 @@
-//! What an attempt showed: the outcome, a reason to send the call again, or one to stop.
+//! The judgement of an attempt: the outcome, a reason to send the call again, or one to stop.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) fn judge(profile: &Profile, progress: &Progress, observed: &Observed)
             },
             judgement => judgement,
         },
-        // Who does not let the call through cannot say what came of the attempt before.
+        // A server that does not let the call through cannot say how the attempt before ended.
         Observed::Answer(answer)
             if progress.may_have_happened
                 && (answer.refuses() || answer.may_come_of_the_call(progress)) =>
@@ -47,8 +47,8 @@ pub(super) fn judge(profile: &Profile, progress: &Progress, observed: &Observed)
                 judgement => judgement,
             }
         }
-        // The call was answered by being led on, and whether what it was led on to is to be had is
-        // another question.
+        // The call was answered by being led on. Whether the address that it was led on to can be
+        // read is another question.
         Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
             match answered(profile, progress, answer) {
                 open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
@@ -70,7 +70,7 @@ pub(super) fn judge(profile: &Profile, progress: &Progress, observed: &Observed)
     }
 }
 
-/// What an answer means; where it says that nothing happened, nothing did.
+/// The meaning of an answer. If it says that nothing happened, nothing did.
 fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
     match by_what_it_says(profile, progress, answer) {
         Judgement::Again { not_before, .. } if answer.released => Judgement::Again {
@@ -81,8 +81,8 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
     }
 }
 
-/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's
-/// members, the status.
+/// The meaning of an answer, by the part that says most about it: the problem, the vendor's word,
+/// the problem's members, the status.
 fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
     if progress.keyed && answer.moves() {
         return Judgement::Stop(Stopped::Unknown(StopReason::Moved));
@@ -97,8 +97,8 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
     if let Some(kind) = answer.problem.kind {
         return match kind {
             Kind::KeyReused => Judgement::Stop(Stopped::KeyReused),
-            // A store that is out of reach may hold the outcome of an earlier attempt; a result
-            // that is, belongs to one.
+            // A store that is out of reach may hold the outcome of an earlier attempt. A result
+            // that is out of reach belongs to one.
             Kind::RequestInProgress | Kind::StoreUnavailable | Kind::ResultOutOfReach => {
                 again(Happened::Perhaps)
             }
@@ -133,7 +133,7 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
         Some(false) if ambiguous(answer.status) && progress.protection == Protection::Key => {
             Judgement::Stop(Stopped::Unknown(StopReason::Server))
         }
-        // Asking again is no use, and what came of the attempt before is not said.
+        // Asking again is no use, and it is not said how the attempt before ended.
         Some(false) if leaves_open_what_came_before(progress, answer) && !answer.released => {
             Judgement::Stop(Stopped::Unknown(StopReason::Server))
         }
@@ -157,14 +157,14 @@ fn by_status(
             Judgement::Stop(Stopped::Unsupported)
         }
         501 if keyed => Judgement::Stop(Stopped::Unknown(StopReason::Recorded)),
-        // What no specification knows counts as 500, from a server and from whoever stands before
+        // A status that no specification knows counts as 500, from a server and from a proxy before
         // it (RFC 9110, section 15).
         408 | 500 | 502.. => match progress.protection {
             Protection::Key if answer.replayed => {
                 Judgement::Stop(Stopped::Unknown(StopReason::Recorded))
             }
             Protection::Key | Protection::Method => again(perhaps(answer.status)),
-            // The answer tells as much as is known, and the key would not help.
+            // The answer tells all that is known, and the key would not help.
             Protection::KeyOnTrial | Protection::None => Judgement::Known,
         },
         _ => Judgement::Known,

@@ -1,4 +1,4 @@
-//! What becomes of single words, numbers and names.
+//! The expansion of single words, numbers and names.
 
 use proc_macro2::TokenStream;
 use quote::quote;

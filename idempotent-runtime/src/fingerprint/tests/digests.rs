@@ -1,4 +1,4 @@
-//! Which arguments differ, and what a store may give back.
+//! Which arguments differ, and which bytes a store may give back.
 
 use std::collections::BTreeMap;
 
@@ -169,7 +169,7 @@ fn first_hour_04_an_argument_is_named_where_one_side_knows_no_fields() {
     let map = of(&BTreeMap::from([("minor", 2)]));
     assert_eq!(order.differing(&map), ["order"]);
     assert_eq!(map.differing(&order), ["order"]);
-    // What an older release stored has no fields.
+    // The digests that an older release stored have no fields.
     let older = digests(&[("order", "o-1"), ("by", "phone")]);
     assert_eq!(order.differing(&older), ["order"]);
 }

@@ -1,4 +1,4 @@
-//! What is equal, what differs, and what is refused.
+//! Which values are equal, which differ, and which are refused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error as _;
@@ -155,7 +155,7 @@ fn a_field_that_is_cleared_is_told_from_one_that_is_left_alone() {
     assert_all_differ(&changes.map(|note| fingerprint(&Patch { note })));
 }
 
-/// What a field writes counts, and not what it means by that.
+/// The value that a field writes counts, and not the meaning that it has for the field.
 #[test]
 fn a_field_that_writes_none_when_it_is_cleared_is_left_out() {
     #[derive(Serialize)]

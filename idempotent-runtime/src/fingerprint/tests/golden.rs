@@ -1,4 +1,4 @@
-//! Frozen fingerprints: whoever changes one of these breaks every record that is stored under it.
+//! Frozen fingerprints: a change of one of these breaks every record that is stored under it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

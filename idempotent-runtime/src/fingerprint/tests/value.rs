@@ -83,7 +83,7 @@ impl Serialize for Value {
     }
 }
 
-/// What a value means, said without the encoding: equal meanings, and only they, share a
+/// The meaning of a value, said without the encoding: equal meanings, and only they, share a
 /// fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meaning {

@@ -116,7 +116,7 @@ async fn what_broke_off_is_not_at_its_end_before_it_has_said_so() {
     assert!(body.is_end_stream());
 }
 
-/// Of a body that is sent with its length, HTTP/1.1 sends no trailers.
+/// HTTP/1.1 sends no trailers with a body that is sent with its length.
 #[tokio::test]
 async fn what_has_trailers_is_not_at_its_end_before_it_has_given_them() {
     let body: Body<Sent> = Body::whole(Whole {

@@ -110,7 +110,7 @@ impl Contract {
         EACH_TIME.into()
     }
 
-    /// What is done for requests with a key.
+    /// The rules for requests with a key.
     fn protection(&self) -> Vec<Row> {
         let rules = &*self.rules;
         let mut rows: Vec<Row> = vec![
@@ -201,7 +201,7 @@ impl Contract {
             .collect()
     }
 
-    /// What a retry gets, by the first response; the first line that fits counts.
+    /// The answer to a retry, by the first response; the first line that fits counts.
     fn outcomes(&self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
         let rules = &*self.rules;
         let failed = match rules.server_errors {
@@ -261,8 +261,8 @@ impl Contract {
         text
     }
 
-    /// The longest body of a response that is kept, whatever ordinary header fields it has: the
-    /// handle's bound is on all that is stored.
+    /// The longest body of a response that is kept with any ordinary header fields: the handle's
+    /// bound is on all that is stored.
     pub(super) fn longest_response(&self) -> usize {
         const BESIDE_A_BODY: usize = 8 * 1024;
         let most = self.settings.handle.defaults().max_outcome;
@@ -307,7 +307,7 @@ fn in_words(duration: Duration) -> String {
         )
 }
 
-/// Escapes what would end a cell of a table.
+/// Escapes the characters that would end a cell of a table.
 fn in_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

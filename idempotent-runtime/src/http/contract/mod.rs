@@ -45,12 +45,12 @@ pub struct Contract {
 impl IdempotencyLayer {
     /// The promise about keys on every route that has no rules of its own.
     ///
-    /// The longest body that it promises to repeat is that of [`Rules::max_response`], or what the
-    /// handle's [`max_outcome`](crate::handle::Builder::max_outcome) leaves for a body, where that
-    /// is less: 8 KiB of it, and at most its half, are for header fields, trailers and what a
-    /// [`Seal`](super::Seal) adds. Where these are longer, as with a seal that writes text for bytes,
-    /// a response with such a body may not be kept: let `max_outcome` be larger than `max_response`
-    /// by as much.
+    /// The longest body that it promises to repeat is that of [`Rules::max_response`], or the room
+    /// that the handle's [`max_outcome`](crate::handle::Builder::max_outcome) leaves for a body, if
+    /// that is less. 8 KiB of `max_outcome`, and at most its half, are for header fields, trailers
+    /// and the bytes that a [`Seal`](super::Seal) adds. If these are longer, as with a seal that
+    /// writes text for bytes, a response with such a body may not be kept. So let `max_outcome` be
+    /// larger than `max_response` by as much.
     #[must_use]
     pub fn contract(&self) -> Contract {
         let settings = self.settings();
@@ -72,8 +72,9 @@ impl IdempotencyLayer {
 }
 
 impl Contract {
-    /// What a CORS layer must allow browsers to send, for `Access-Control-Allow-Headers`: the
-    /// fields that carry the key, and `Content-Type`, without which a browser sends no JSON.
+    /// The fields that a CORS layer must allow browsers to send, for
+    /// `Access-Control-Allow-Headers`: those that carry the key, and `Content-Type`, without which
+    /// a browser sends no JSON.
     #[must_use]
     pub fn cors_allowed_headers(&self) -> Vec<HeaderName> {
         let mut names = self.rules.reader.names().to_vec();
@@ -81,9 +82,9 @@ impl Contract {
         names
     }
 
-    /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`:
+    /// The fields that a CORS layer must let browsers read, for `Access-Control-Expose-Headers`:
     /// `Idempotent-Replayed`, `Idempotency-Status`, `Idempotency-Key`, `Retry-After`, `Location`,
-    /// `Link`, and `Original-Request-Id` where replays have it.
+    /// `Link`, and `Original-Request-Id` if replays have it.
     #[must_use]
     pub fn cors_exposed_headers(&self) -> Vec<HeaderName> {
         let mut names = vec![

@@ -14,20 +14,21 @@ impl Contract {
     /// Writes it as a fragment of an OpenAPI document, for 3.0 and 3.1 alike.
     ///
     /// `components` goes to the document's components, and `operation` is merged into each
-    /// operation that is protected: it refers to the parameters and to one response for each status
+    /// operation that is protected. It refers to the parameters and to one response for each status
     /// of the problems. Such a document does not describe gRPC, where the status in HTTP says
-    /// nothing, so there it has no responses. Where keys do not count there is no parameter, and a
-    /// response only where one with a key is refused, or one in early data. The components have the
-    /// same names in every contract: [`to_open_api_named`](Self::to_open_api_named) keeps those of
-    /// several routes apart in one document.
+    /// nothing, so there it has no responses. If keys do not count there is no parameter. There is
+    /// a response then only if a request with a key is refused, or one in early data. The
+    /// components have the same names in every contract:
+    /// [`to_open_api_named`](Self::to_open_api_named) keeps those of several routes apart in one
+    /// document.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         self.to_open_api_named("")
     }
 
     /// The same, with components whose names begin with `name`, such as `Quotes` for
-    /// `QuotesIdempotencyKey`. What a name of a component cannot have is left out: all but ASCII
-    /// letters and digits, `.`, `-` and `_`.
+    /// `QuotesIdempotencyKey`. Characters that a name of a component cannot have are left out: all
+    /// except ASCII letters and digits, `.`, `-` and `_`.
     #[must_use]
     pub fn to_open_api_named(&self, name: &str) -> Value {
         let is_allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
@@ -81,7 +82,7 @@ impl Contract {
         let mut parameter = json!({
             "name": name,
             "in": "header",
-            // Where several fields carry the key, any one of them will do.
+            // If several fields carry the key, any one of them will do.
             "required": self.rules.presence == Presence::Required && self.rules.reader.names().len() == 1,
             "description": self.to_markdown(),
             "schema": key_schema(&self.rules.reader),
@@ -109,7 +110,7 @@ fn component(field: &str) -> String {
     field.replace('-', "")
 }
 
-/// What the value of the field looks like on the wire. Parameters, which are ignored, are left out.
+/// The form of the field's value on the wire. Parameters, which are ignored, are left out.
 fn key_schema(keys: &KeyReader) -> Value {
     let length = keys.takes().characters();
     let quotes = match keys.reads() {

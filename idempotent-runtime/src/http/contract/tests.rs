@@ -127,7 +127,7 @@ fn all_references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// How many there are: each is to a component of the same fragment.
+/// The number of references: each is to a component of the same fragment.
 fn references_that_lead_somewhere(api: &Value) -> usize {
     let mut references = Vec::new();
     all_references(api, &mut references);
@@ -294,7 +294,7 @@ fn s_116_the_contract_of_a_method_of_grpc_speaks_of_its_statuses() {
     assert_eq!(program["operation"]["responses"], serde_json::json!({}));
 }
 
-/// What is written for people is what is done.
+/// The contract for people says what is done.
 #[test]
 fn s_116_every_status_is_told_as_it_is_decided() {
     const NAMES: [&str; 17] = [

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Terms {
-    /// Says what a response means, before its body is read; `None` where it is said behind that.
+    /// Says what a response means, before its body is read; `None` if it is said behind that.
     pub(super) fn judge(&self, head: &mut Parts, body: &impl HttpBody) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
         head.headers.remove(IDEMPOTENCY_STATUS);
@@ -28,7 +28,7 @@ impl Terms {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
-            // No handler said so, but a router that knows none, at all or for this method: then it
+            // No handler said so. A router did that knows none, at all or for this method: then it
             // uses no words, and names the other methods outside of the layer.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
             (StatusCode::METHOD_NOT_ALLOWED, None) if is_empty(body) => Verdict::NotBegun,
@@ -39,7 +39,7 @@ impl Terms {
         Some(verdict)
     }
 
-    /// Whether the handler has failed, as far as the head of its response tells.
+    /// Whether the handler has failed, by the head of its response.
     pub(super) fn has_failed(&self, head: &Parts) -> bool {
         let Parts {
             status, headers, ..
@@ -49,7 +49,7 @@ impl Terms {
             || (self.is_unary() && grpc::has_failed(headers))
     }
 
-    /// Says what trailers of gRPC mean. Where they say nothing, nobody knows.
+    /// Says what trailers of gRPC mean. If they say nothing, the outcome is unknown.
     pub(super) fn judge_trailers(&self, trailers: Option<&HeaderMap>) -> Verdict {
         match trailers.and_then(grpc::Code::of) {
             Some(said) => self.of_outcome(grpc::verdict(said, self.guard.rules.server_errors)),
@@ -57,7 +57,7 @@ impl Terms {
         }
     }
 
-    /// An outcome that was not marked is worth what the route says, where it cannot be stored.
+    /// If an outcome that was not marked cannot be stored, the route says what it is worth.
     pub(super) fn of_outcome(&self, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Store => self.guard.rules.unrepeatable.into(),
@@ -68,8 +68,8 @@ impl Terms {
     /// Says what a panic means, and tells operators of it: of a handler that has given no response,
     /// or of one whose response, which meant `given`, was being read.
     ///
-    /// It is nobody's word that nothing happened. So it frees the key only where the handler may
-    /// run again after a crash, too, and never where the handler has answered already.
+    /// A panic does not say that nothing happened. So it frees the key only if the handler may run
+    /// again after a crash, too, and never if the handler has answered already.
     pub(super) fn panicked(&self, given: Option<Verdict>) -> Verdict {
         let operation = &*self.guard.settings.name;
         tracing::error!(operation, "a handler panicked");
@@ -88,7 +88,8 @@ impl Terms {
     }
 }
 
-/// Whether there is nothing in it. Where one panics that is asked, nobody knows.
+/// Whether there is nothing in it. If the body panics when it is asked, that is unknown, and counts
+/// as no.
 fn is_empty(body: &impl HttpBody) -> bool {
     catch_unwind(AssertUnwindSafe(|| body.is_end_stream())).unwrap_or(false)
 }

@@ -1,8 +1,8 @@
 //! The details of a refusal in protocol buffers, as `google.rpc.Status` holds them: `RetryInfo` and
 //! `ErrorInfo`.
 //!
-//! Each of them is a few fields, which a library for protocol buffers would take more words to name
-//! than they take to write.
+//! Each of them is a few fields. A library for protocol buffers would take more words to name them
+//! than it takes to write them.
 
 use super::Code;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     http::problem::Problem,
 };
 
-/// What names the errors of this library, among those of others.
+/// The domain that names the errors of this library, among those of others.
 const DOMAIN: &str = "idempotent-runtime";
 
 /// Writes a `google.rpc.Status`.

@@ -1,7 +1,7 @@
 //! gRPC: what a status of a handler's means, and refusals in statuses.
 //!
-//! A call of gRPC is a POST over HTTP/2, whose outcome stands behind the body, in the trailers, or
-//! among the header fields where there is no body
+//! A call of gRPC is a POST over HTTP/2. Its outcome stands behind the body, in the trailers, or
+//! among the header fields if there is no body
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 mod details;
@@ -55,7 +55,7 @@ impl Code {
         }
     }
 
-    /// The status among these fields; `None` where none is there, or it is no number.
+    /// The status among these fields; `None` if none is there, or it is no number.
     pub(crate) fn of(fields: &HeaderMap) -> Option<Self> {
         let text = fields.get(GRPC_STATUS)?.to_str().ok()?;
         text.parse().ok().map(Self)
@@ -74,10 +74,10 @@ pub(crate) const RELEASED: &str =
 /// The statuses that [`verdict`] takes for failures, in words.
 pub(crate) const FAILED: &str = "CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS";
 
-/// Decides by the status, as is decided for HTTP by the status that corresponds.
+/// Decides by the status, as the status that corresponds decides for HTTP.
 ///
-/// Of what a handler was doing when its deadline or its caller's patience ended nobody knows how
-/// far it came, so that counts as a failure.
+/// If a handler's deadline or its caller's patience ended, it is unknown how far the handler came,
+/// so that counts as a failure.
 pub(crate) fn verdict(code: Code, errors: ServerErrors) -> Verdict {
     match code {
         Code::OK
@@ -96,7 +96,7 @@ pub(crate) fn verdict(code: Code, errors: ServerErrors) -> Verdict {
     }
 }
 
-/// Whether a policy keeps that without which a response of gRPC is none.
+/// Whether a policy keeps the fields without which a response is none of gRPC.
 pub(crate) fn is_kept_by(policy: &HeaderPolicy) -> bool {
     [
         CONTENT_TYPE,

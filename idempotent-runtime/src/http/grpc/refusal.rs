@@ -13,7 +13,7 @@ pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(code.0)));
-    // What is percent-encoded, and what is in base64, can stand in a header field.
+    // Percent-encoded text, and base64, can stand in a header field.
     if let Ok(message) = HeaderValue::try_from(percent_encoded(problem.detail())) {
         headers.insert(GRPC_MESSAGE, message);
     }
@@ -23,8 +23,9 @@ pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
     response
 }
 
-/// What a client of gRPC is to do is said by the status: to send the call again after UNAVAILABLE,
-/// to do so later after ABORTED, and not to before something has changed after FAILED_PRECONDITION.
+/// The status says what a client of gRPC is to do. After UNAVAILABLE it sends the call again, and
+/// after ABORTED it does so later. After FAILED_PRECONDITION it does so only when something has
+/// changed.
 pub(crate) fn code(kind: Kind) -> Code {
     match kind {
         Kind::KeyMissing | Kind::KeyInvalid => Code::INVALID_ARGUMENT,
@@ -45,8 +46,8 @@ pub(crate) fn code(kind: Kind) -> Code {
     }
 }
 
-/// Writes a message as the protocol asks for: what is not printable ASCII, and the sign itself, as
-/// `%` and two digits.
+/// Writes a message as the protocol asks for: bytes that are not printable ASCII, and the sign
+/// itself, as `%` and two digits.
 fn percent_encoded(message: &str) -> String {
     let mut encoded = String::with_capacity(message.len());
     for byte in message.bytes() {

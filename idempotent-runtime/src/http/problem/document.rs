@@ -70,8 +70,8 @@ struct Members<'a> {
     operation_ref: Option<&'a str>,
 }
 
-/// Turns problems into the bodies of responses, when JSON for everybody is not what a service
-/// wants.
+/// Turns problems into the bodies of responses, for a service that does not want JSON for all
+/// clients.
 ///
 /// It chooses the representation, by the `Accept` of the request for example, and nothing else:
 /// status and header fields stay the same.

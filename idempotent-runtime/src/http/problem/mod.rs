@@ -1,12 +1,12 @@
 //! The answers that are not the handler's: problem documents (RFC 9457).
 //!
-//! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug
+//! Each [`Kind`] of problem has a slug, which is its stable name. The document's `type` is the slug
 //! behind a base URI of the service ([`Problems::base`]), or behind
-//! `urn:idempotent-runtime:problem:` where it sets none, and the member `code` is the slug with
+//! `urn:idempotent-runtime:problem:` if it sets none. The member `code` is the slug with
 //! underscores. Beside the members of RFC 9457, a document says what a client that knows nothing of
 //! the service can do: `retryable`, whether the same request with the same key may succeed later,
 //! and `key_action`, what becomes of the key. `retry_after` is in seconds and equals the header
-//! field, `operation_ref` is for a conversation with support, and `reason` and `mismatch` tell what
+//! field, and `operation_ref` is for a conversation with support. `reason` and `mismatch` tell what
 //! was wrong with the key and the request.
 //!
 //! No document holds the key, the caller or what the handler answered, and every one is sent with
@@ -33,7 +33,7 @@
 //!
 //! # idempotency-outcome-unknown
 //!
-//! The first request began, and nobody knows whether it took effect. Find that out before doing it
+//! The first request began, and it is unknown whether it took effect. Find that out before doing it
 //! again with a new key.
 //!
 //! # idempotency-result-unavailable
@@ -142,7 +142,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Makes one with the status, the detail and the wait that are usual for its kind.
+    /// Makes a problem with the status, the detail and the wait that are usual for its kind.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
@@ -168,7 +168,7 @@ impl Problem {
         ))
     }
 
-    /// Sets the status, where the service departs from the usual one. The type stays.
+    /// Sets the status, if the service departs from the usual one. The type stays.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -203,8 +203,8 @@ impl Problem {
         self
     }
 
-    /// Sets in what the request differs from the first one with its key. Only for a caller to whom
-    /// the first one belongs.
+    /// Sets the parts in which the request differs from the first one with its key. It is only for
+    /// a caller to whom the first one belongs.
     #[must_use]
     pub fn with_mismatch(mut self, parts: impl IntoIterator<Item = Mismatch>) -> Self {
         self.mismatch = parts.into_iter().collect();
@@ -235,7 +235,7 @@ impl Problem {
         self.retry_after
     }
 
-    /// What becomes of the key: what is usual for its kind, or nothing where keys do not count.
+    /// The fate of the key: the usual one for its kind, or none if keys do not count.
     #[must_use]
     pub fn key_action(&self) -> KeyAction {
         self.key_action
@@ -247,13 +247,13 @@ impl Problem {
         self.operation_ref.as_deref()
     }
 
-    /// What is wrong with the key.
+    /// The fault of the key.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// In what the request differs from the first one with its key.
+    /// The parts in which the request differs from the first one with its key.
     #[must_use]
     pub fn mismatch(&self) -> &[Mismatch] {
         &self.mismatch

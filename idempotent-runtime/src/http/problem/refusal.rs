@@ -3,7 +3,7 @@
 use super::{Kind, Problem, Reason};
 use crate::{error::Error, key::KeyError, step::name::STEP_NAME};
 
-/// What a handler that carries the attribute itself answers with.
+/// The answer of a handler that carries the attribute itself.
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         match error {

@@ -1,6 +1,6 @@
-//! What the rules can say, where that is a choice.
+//! The choices that rules can make.
 
-/// What becomes of a request without a key, and of one with a key where keys do not count.
+/// How a request without a key is treated, and one with a key if keys do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Presence {
@@ -22,7 +22,7 @@ pub(crate) enum Protocol {
     GrpcUnary,
 }
 
-/// Where a key is unique.
+/// The space in which a key is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyScope {
@@ -39,7 +39,7 @@ pub enum KeyScope {
     Route,
 }
 
-/// What is kept of a response.
+/// The part of a response that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Storage {
@@ -50,9 +50,8 @@ pub enum Storage {
     Nothing,
 }
 
-/// What becomes of a key whose response went out and cannot be repeated: it was streamed, was too
-/// large, is
-/// [not to be stored](Storage::Nothing), or could not be sealed.
+/// How a key is treated whose response went out and cannot be repeated: it was streamed, was too
+/// large, is [not to be stored](Storage::Nothing), or could not be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnstorableResponse {
@@ -65,7 +64,7 @@ pub enum UnstorableResponse {
     RunAgain,
 }
 
-/// What the refusal of another request with the same key tells.
+/// How much the refusal of another request with the same key tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MismatchDetails {
@@ -87,7 +86,7 @@ pub enum ReplayOfCreated {
 }
 
 /// Whether responses to requests with a key repeat it: the handler's, replays, and refusals of
-/// anything but the key itself.
+/// anything except the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyEcho {
@@ -97,15 +96,15 @@ pub enum KeyEcho {
     Key,
 }
 
-/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC
+/// How a request is treated that came in the early data of a TLS connection (`Early-Data: 1`, RFC
 /// 8470), which an attacker can repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EarlyData {
     /// It is treated as any other.
     Accept,
-    /// It is treated as any other where it has a key that counts, which makes a repetition
-    /// harmless, or where its method only reads and is none that keys count for, and refused with
-    /// 425 elsewhere: also where keys do not count, for its method or on its route.
+    /// It is treated as any other if it has a key that counts, which makes a repetition harmless,
+    /// or if its method only reads and is none that keys count for. Otherwise it is refused with
+    /// 425, also if keys do not count for its method or on its route.
     WithKey,
 }

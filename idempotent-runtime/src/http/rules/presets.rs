@@ -22,7 +22,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const TWO_MIB: usize = 2 * 1024 * 1024;
 
 impl Rules {
-    /// What the draft of the IETF (draft-ietf-httpapi-idempotency-key-header-07) asks for.
+    /// The rules of the IETF's draft (draft-ietf-httpapi-idempotency-key-header-07).
     pub fn ietf() -> Self {
         Self {
             protocol: Protocol::Http,
@@ -61,7 +61,7 @@ impl Rules {
         }
     }
 
-    /// What version 1 of Stripe's API does.
+    /// The rules of version 1 of Stripe's API.
     pub fn stripe_v1() -> Self {
         Self {
             presence: Presence::Optional,
@@ -73,10 +73,10 @@ impl Rules {
         }
     }
 
-    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the
-    /// metadata `idempotency-key`, refusals are statuses of gRPC, and what a response means is said
-    /// by its own status. For
-    /// [`LayerBuilder::route`](super::super::LayerBuilder::route) with the method's path, such as `/shop.v1.Orders/Place`.
+    /// The rules for a unary method of gRPC; the rest is as in [`ietf`](Rules::ietf). The key is in
+    /// the metadata `idempotency-key`, refusals are statuses of gRPC, and a response's own status
+    /// says what it means. They are for [`LayerBuilder::route`](super::super::LayerBuilder::route)
+    /// with the method's path, such as `/shop.v1.Orders/Place`.
     ///
     /// | what | answer |
     /// |---|---|
@@ -93,8 +93,8 @@ impl Rules {
     /// UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what
     /// [`server_errors`](Rules::server_errors) speaks of; every other status is the outcome.
     ///
-    /// Never for a streaming method: messages are read to the end, and what waits for an answer
-    /// before it goes on would wait for ever. The statuses that other rules set, and
+    /// They are never for a streaming method: messages are read to the end, and a client that waits
+    /// for an answer before it goes on would wait for ever. The statuses that other rules set, and
     /// [`Problems`](super::super::problem::Problems), are of HTTP and have no effect.
     pub fn grpc_unary() -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Rules {
         }
     }
 
-    /// What the Agentic Commerce Protocol asks for.
+    /// The rules of the Agentic Commerce Protocol.
     pub fn acp() -> Self {
         Self {
             methods: vec![Method::POST],

@@ -28,7 +28,7 @@ impl StoredBody {
 
 impl fmt::Debug for StoredBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What stands in a body is nobody's business.
+        // The contents of a body must not be shown.
         f.debug_struct("StoredBody").finish_non_exhaustive()
     }
 }

@@ -136,7 +136,7 @@ fn s_109_a_record_of_another_format_is_told_apart_from_a_corrupt_one() {
     bytes[0] = 2;
     let unknown = UnreadableResponse::UnknownFormat { format: 2 };
     assert_eq!(StoredResponse::decode(&bytes), Err(unknown));
-    // What an annotated function stores is JSON.
+    // An annotated function stores JSON.
     let unknown = UnreadableResponse::UnknownFormat { format: b'{' };
     assert_eq!(StoredResponse::decode(b"{\"id\":42}"), Err(unknown));
     assert_eq!(

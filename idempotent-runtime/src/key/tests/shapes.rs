@@ -52,7 +52,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// What a template of several pieces is made of, each of its parts in a frame.
+/// The pieces of a template of several, each of its parts in a frame.
 struct Pieces<'a>(&'a Shape, &'a str, &'a Shape);
 
 impl KeyPart for Pieces<'_> {

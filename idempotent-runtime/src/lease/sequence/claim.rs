@@ -97,9 +97,9 @@ impl Claim {
         }
     }
 
-    /// The draft for when nobody waits any longer for the answer to this claim, which was sent over
-    /// `seen`: it may stand, it may stand later, or it is lost. `None` where it does not stand, and
-    /// cannot any more.
+    /// The draft for when no caller waits any longer for the answer to this claim, which was sent
+    /// over `seen`. The claim may stand, it may stand later, or it is lost. `None` where it does
+    /// not stand, and cannot any more.
     ///
     /// A claim that stands is given up as a number whose body was never polled. A claim that may be
     /// under way is kept from standing by moving the version that it was sent over.

@@ -26,7 +26,7 @@ pub enum Ending {
     Done(OutcomeKind),
     /// The body's own word, by its verdict on the error it returned, that it did nothing.
     Release,
-    /// The body's own word that nobody knows.
+    /// The body's own word that it is unknown whether it happened.
     Uncertain,
     /// It was dropped, or panicked, before the body was polled.
     Unpolled,
@@ -37,17 +37,17 @@ pub enum Ending {
 /// The meaning of a refused ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is still one's own, at this version: write again over it.
+    /// It is still this holder's, at this version: write again over it.
     Again(Version),
     /// It stands already: the answer was lost.
     Stands,
-    /// Somebody else holds or held it since, or the number moved on.
+    /// Another call holds or held it since, or the number moved on.
     Lost,
 }
 
 impl Holding {
     /// Begins to hold what `claim` won, as `stream` says; `None` where it does not stand for this
-    /// claim. A number that its first holder never began is its own, although somebody left it
+    /// claim. A number that its first holder never began is its own, although another call left it
     /// uncertain since.
     #[must_use]
     pub fn standing(claim: &Claim, stream: &Stream) -> Option<Self> {
@@ -89,14 +89,14 @@ impl Holding {
         self.running.passed.is_some()
     }
 
-    /// Whether somebody before may have begun this number, or one that it passed.
+    /// Whether an earlier holder may have begun this number, or one that it passed.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
         self.running.is_begun_before()
     }
 
-    /// The draft that prolongs the lease. Refused, it is sent again only where
-    /// [`Holding::may_beat`].
+    /// The draft that prolongs the lease. If that is refused, it is sent again only if
+    /// [`Holding::may_beat`] allows it.
     #[must_use]
     pub fn heartbeat(&self, version: Version) -> Draft {
         Draft {
@@ -119,8 +119,8 @@ impl Holding {
     /// The draft that ends the holding.
     ///
     /// A holder that did nothing puts back what stood: the last number alone, or beside it the
-    /// number of a holder that vanished, taken over or passed. That one may have begun something,
-    /// so that it stays bound.
+    /// number of a holder that vanished, taken over or passed. That holder may have begun
+    /// something, so its number stays bound.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -197,7 +197,7 @@ impl Holding {
             .is_some_and(|last| last.number >= self.running.number)
     }
 
-    /// The number that its holder left which vanished, as this holder found it.
+    /// The number of the holder that vanished, as this holder found it.
     fn found(&self) -> Option<Running> {
         match self.running.takeovers {
             0 => self.running.put_back(),

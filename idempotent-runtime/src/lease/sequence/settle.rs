@@ -27,7 +27,7 @@ pub enum Settlement {
 /// The draft that settles `number`, or `None` where it is not what stands, or there is nothing to
 /// settle at `now`.
 ///
-/// The next version is nobody's: a holder that was only paused has lost.
+/// The next version has no holder: one that was only paused has lost.
 #[must_use]
 pub fn settle(
     stream: &Stream,
@@ -61,7 +61,7 @@ pub fn settle(
     }
 }
 
-/// A number that may not run again is not resumed, but uncertain.
+/// A number that may not run again is not resumed: it becomes uncertain.
 fn resumed(stream: &Stream, running: Running, version: Version) -> Draft {
     let state = if running.on_crash == OnCrash::Rerun {
         Standing::Running
@@ -105,7 +105,7 @@ fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) ->
 fn settled(stream: &Stream, version: Version) -> Draft {
     Draft {
         attempt_id: AttemptId::NOBODY,
-        // The time in which nobody knew does not count.
+        // The time in which the outcome was unknown does not count.
         expires: stream
             .expires
             .map(|expires| Moment::In(expires.since(stream.lease_end))),

@@ -62,7 +62,7 @@ impl Stored {
     ///
     /// # Errors
     ///
-    /// Where the record is that of a plain call, or of a later build, or damaged.
+    /// When the record is that of a plain call, or of a later build, or damaged.
     pub fn read(record: &Record) -> Result<Self, Damaged> {
         let outcome = record.outcome.as_ref().filter(|it| it.schema == LAYOUT);
         let outcome = outcome.filter(|it| it.kind == OutcomeKind::Stream);
@@ -113,7 +113,7 @@ impl Stored {
         running.is_some_and(|running| running.passed.is_some())
     }
 
-    /// The stream that stands once `draft` is written, as far as a holder asks.
+    /// The stream that stands once `draft` is written, with the parts that a holder asks for.
     #[must_use]
     pub fn written(draft: &RecordDraft) -> Option<Self> {
         draft.outcome.as_ref()?;

@@ -44,9 +44,9 @@ pub(super) struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnPoison {
-    /// Its key waits, with all messages behind it, until somebody
-    /// [resumes](crate::outbox::Outbox::resume) it or [discards](crate::outbox::Outbox::discard) the
-    /// message. A message without a key is set aside.
+    /// Its key waits, with all messages behind it, until an operator
+    /// [resumes](crate::outbox::Outbox::resume) it or [discards](crate::outbox::Outbox::discard)
+    /// the message. A message without a key is set aside.
     #[default]
     Park,
     /// It goes to the table `outbox_rejected`, and the next message of its key goes on. The
@@ -108,7 +108,7 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
         self
     }
 
-    /// Names the handle that it belongs to: [observers](crate::Observer::outbox) of the handle are
+    /// Names the handle that it belongs to. [Observers](crate::Observer::outbox) of the handle are
     /// told of the relay's messages, and the relay looks for messages at once when a `transact` of
     /// the handle has committed.
     pub fn idempotency(mut self, handle: &Idempotency) -> Self {
@@ -120,9 +120,9 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] where a duration cannot be read, or is not between 100 ms and a day, or
-    /// the publisher takes less than the
-    /// outbox does. [`Error::Store`] where the tables are missing, or the database fails.
+    /// [`Error::InvalidPolicy`] where a duration cannot be read, or is not between 100 ms and a
+    /// day, or where the publisher takes less than the outbox does. [`Error::Store`] where the
+    /// tables are missing, or the database fails.
     pub async fn start(self) -> Result<Relay, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);

@@ -65,7 +65,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Where it ended; nothing where there are no more keys.
+    /// The key at which it ended; empty if there are no more keys.
     pub(super) fn end(&self) -> Vec<u8> {
         let last = self.met.last().filter(|_| self.met.len() == MOST);
         last.map_or_else(Vec::new, |it| it.place.clone())
@@ -150,8 +150,8 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         self.query(renew).await.map(drop)
     }
 
-    /// Deletes messages that were confirmed, whoever says so. `is_late` says that another relay may
-    /// have held their keys meanwhile, and parked them.
+    /// Deletes messages that were confirmed, whichever relay holds their keys now. `is_late` says
+    /// that another relay may have held their keys meanwhile, and parked them.
     pub(super) async fn delete(
         &mut self,
         confirmed: &[&Envelope],

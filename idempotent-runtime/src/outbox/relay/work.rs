@@ -56,7 +56,7 @@ pub(super) struct Work<DB: OutboxDatabase, P> {
     served: Vec<u8>,
     /// Until when its claims stand, by its own clock; `None` where it has none.
     held_until: Option<Instant>,
-    /// Where the last walk over the keys has ended.
+    /// The key at which the last walk over the keys has ended.
     walked: Vec<u8>,
     walks_at: Instant,
     failures: Failures,

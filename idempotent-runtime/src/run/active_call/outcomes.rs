@@ -15,7 +15,7 @@ pub(crate) fn is_kept(record: &Record) -> bool {
         .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
 }
 
-/// What a body of one's own is called.
+/// The outcome of a call that ran its own body.
 pub(in crate::run) fn executed(meaning: Meaning, stage: Stage) -> CallOutcome {
     match (meaning, stage) {
         (_, Stage::Answered) => CallOutcome::Reconciled,

@@ -1,4 +1,4 @@
-//! What the state machine decides about a record, as an admission.
+//! The state machine's decision about a record, as an admission.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,13 +11,13 @@ use crate::{
     store::Snapshot,
 };
 
-/// How long after it is looked again whether an outcome is written at last.
+/// How long it is until the next look whether an outcome is written at last.
 const UNWRITTEN: Duration = Duration::from_millis(100);
 
-/// How long after it is worth trying again beside a larger number, which goes first.
+/// How long it is until a new try is worth it beside a larger number, which goes first.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
-/// What follows a decision.
+/// The step that follows a decision.
 pub(in crate::run) enum Next {
     Write(Box<Plan>),
     Wait(Arc<Record>, Duration),
@@ -29,7 +29,7 @@ pub(in crate::run) enum Next {
 }
 
 impl Admitting<'_> {
-    /// Decides, and takes over nothing that this handle has run and whose outcome could not be
+    /// Decides. It takes over nothing that this handle has run and whose outcome could not be
     /// written: the store was out of reach for longer than the lease.
     pub(super) fn decide_here(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
         match (self.decide(snapshot, sent_at), &snapshot.record) {
@@ -41,7 +41,7 @@ impl Admitting<'_> {
         }
     }
 
-    /// Has the outcome written of a call that has run here; whether there is one.
+    /// Requests the write of the outcome of a call that has run here; whether there is one.
     pub(super) fn flushes_ending(&self, record: &Record) -> bool {
         let heartbeats = self.request.handle.heartbeats();
         matches!(record.state, State::Running | State::Undoing)
@@ -125,8 +125,8 @@ impl Admitting<'_> {
         }
     }
 
-    /// The latest that it can be by the store's clock, which told this time after something was
-    /// sent then.
+    /// The latest time that it can be by the store's clock, which told this time after something
+    /// was sent then.
     pub(super) fn latest(&self, server_time: Time, sent_at: Duration) -> Time {
         server_time.plus(self.request.handle.timer().now().saturating_sub(sent_at))
     }

@@ -51,7 +51,7 @@ impl Admitting<'_> {
         }
     }
 
-    /// Tells that a record was left to be settled, and what refuses the call.
+    /// Tells that a record was left to be settled, and gives the error that refuses the call.
     pub(in crate::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
         let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
         let (step, refusal) = match meaning {
@@ -95,7 +95,7 @@ impl Admitting<'_> {
                 .collect::<Vec<_>>()
         };
         let left = of(Step::is_to_be_undone);
-        // Its holders vanished, and nobody knows of a step that is left.
+        // Its holders vanished, and no step is known to be left.
         if left.is_empty() {
             return Admission::Refused(self.parked(record.attempt));
         }

@@ -12,11 +12,11 @@ use crate::{
     store::{Snapshot, StoreError},
 };
 
-/// How long after it is looked again whether a stream has begun.
+/// How long it is until the next look whether a stream has begun.
 const NOTHING_STANDS: Duration = Duration::from_millis(50);
 
 impl Admitting<'_> {
-    /// For how much longer it may wait: as long as it says from the first time on that there is a
+    /// For how much longer it may wait: its patience counts from the first time that there is a
     /// reason to.
     pub(super) fn patience(&mut self) -> Duration {
         let now = self.request.handle.timer().now();
@@ -98,7 +98,7 @@ impl Admitting<'_> {
         Ok(self.look_again().await?)
     }
 
-    /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
+    /// Looks at the record after waiting. Another call holds or held it, so no outage lets this
     /// call run unprotected: it looks until its patience ends.
     pub(super) async fn look_again(&self) -> Result<Snapshot, StoreError> {
         let timer = self.request.handle.timer();

@@ -32,7 +32,7 @@ pub(crate) struct Claimed {
     pub(crate) attempt: Attempt,
     holding: Holding,
     version: Version,
-    /// What observers are told of it.
+    /// The change that observers are told of.
     pub(crate) change: RecordChange,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct Claimed {
 const ROUNDS: u32 = 16;
 
 impl Request {
-    /// Makes it one that a transaction can hold; whether it has a record.
+    /// Makes it a request that a transaction can hold; whether it has a record.
     pub(crate) fn in_transaction(&mut self) -> bool {
         let Protection::Record(asked) = &mut self.protection else {
             return false;
         };
-        // What another way of calling left behind is for its own policy.
+        // A record that another way of calling left behind is for its own policy.
         asked.on_crash = OnCrash::Rerun;
-        // Where something of ours is no outcome to keep, and its rows are committed all the same,
-        // nobody runs it again by himself.
+        // If an error of ours is no outcome to keep, and its rows are committed all the same, the
+        // call is not run again without an operator.
         self.on_crash = OnCrash::Uncertain;
         true
     }
@@ -73,8 +73,8 @@ impl Admitting<'_> {
         } = Plan::begin(claim);
         for _ in 0..ROUNDS {
             if draft.state == State::Running {
-                // Whoever commits a body that stopped half-way commits half of its rows: nobody may
-                // run it again by himself.
+                // If a body that stopped half-way is committed, half of its rows are: it must not
+                // run again without an operator.
                 draft.on_crash = OnCrash::Uncertain;
             }
             let sent_at = timer.now();
@@ -123,7 +123,8 @@ impl Admitting<'_> {
                 Next::WaitForGap(expected) => {
                     return Err(Admission::Refused(self.gap(expected)));
                 }
-                // Not with a transaction open, whose locks may be what the other one waits for.
+                // It does not wait with a transaction open: the other one may wait for the locks of
+                // that.
                 Next::Wait(record, left) => {
                     let error = self.in_progress(&record, snapshot.now, left);
                     return Err(Admission::Refused(error));
@@ -269,7 +270,7 @@ impl ActiveCall {
         observers.transition(operation, attempt.id(), number, change);
     }
 
-    /// Undoes the rows of the body, and frees the key, where the transaction still takes that.
+    /// Undoes the rows of the body, and frees the key, if the transaction still takes that.
     pub(super) async fn undo_in(
         &self,
         connection: &mut impl SqlConnection,
@@ -277,7 +278,7 @@ impl ActiveCall {
         savepoint: &Savepoint,
     ) {
         if savepoint.roll_back(connection).await.is_ok() {
-            // Where that fails, too, whoever commits all the same leaves it uncertain.
+            // If that fails, too, a commit all the same leaves it uncertain.
             let released = self.end_in(connection, claimed, &Ending::Release).await;
             if let Ok(Some((change, _))) = released {
                 self.tell_in(&claimed.attempt, change);

@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// Gives the first caller what every later one gets, where its reference, which is recorded, can be
-/// read back. Where it cannot, a replay may find what this load did not, and the caller has its own
-/// value.
+/// read back. If it cannot, the caller has its own value, and a replay may find what this load did
+/// not.
 pub(super) async fn load<T, E, P, K>(
     request: &Request,
     typed: &Typed<P, K>,
@@ -27,7 +27,7 @@ pub(super) async fn load<T, E, P, K>(
         Err(why) => {
             let error = match &why {
                 Unread::Undecodable(error) => error.to_string(),
-                // What the application says may quote the value.
+                // The application's words may quote the value.
                 Unread::NotLoaded(_) => "`load` failed".to_owned(),
             };
             tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
@@ -75,7 +75,7 @@ where
     .await
 }
 
-/// Reads an outcome back, whose call or step is called so in what is said of it.
+/// Reads an outcome back. Its call or step has this name in messages about it.
 pub(crate) async fn replay<T, E, P, K>(
     place: &Place<'_>,
     name: &Arc<str>,

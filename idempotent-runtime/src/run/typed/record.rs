@@ -19,7 +19,7 @@ use crate::{
     run::active_call::ActiveCall,
 };
 
-/// What the value is to be read back from once it is recorded.
+/// The reference that the value is to be read back from once it is recorded.
 pub(super) fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
     match ending {
         Ending::Done(outcome) if K::LOADS && outcome.kind == OutcomeKind::Value => {
@@ -30,7 +30,7 @@ pub(super) fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
 }
 
 /// Decides how the body's result ends the holding, and what its own caller gets: exactly what a
-/// replay would give, wherever there can be one.
+/// replay would give, if there can be one.
 pub(super) async fn leave<T, E, P, K>(
     call: &ActiveCall,
     typed: &Typed<P, K>,
@@ -49,8 +49,8 @@ where
         // It runs unprotected, and nothing is stored.
         return Ending::Release;
     }
-    // The body has returned. Whatever panics in the application's code from here on, it must not
-    // look as if it had not.
+    // The body has returned. If the application's code panics from here on, it must not look as if
+    // it had not.
     if let Err(error) = own {
         call.know(Ending::Uncertain);
         match typed.on_error.verdict(error, request.on_error) {
@@ -69,8 +69,8 @@ where
     }
 }
 
-/// Makes what is to be stored of what a body returned, and puts in its place exactly what a replay
-/// would give. `None` where it is an error of ours, which is nobody's outcome.
+/// Makes the outcome that is stored of a body's result, and puts in the result's place exactly what
+/// a replay would give. `None` where it is an error of ours, which is no outcome.
 pub(crate) async fn keep<T, E, P, K>(
     place: &Place<'_>,
     typed: &Typed<P, K>,
@@ -128,7 +128,7 @@ fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T,
     }
 }
 
-/// Where an outcome is kept, and what is said of it.
+/// The place where an outcome is kept, and the words for it.
 pub(crate) struct Place<'a> {
     pub(crate) operation: &'a str,
     pub(crate) id: &'a RecordId,
@@ -151,7 +151,7 @@ impl<'a> Place<'a> {
     }
 
     /// The outcome as it is to be kept, or the mark of one that cannot be. `None` where it is an
-    /// error of ours: the mark counts also where encoding went well, because a type of the
+    /// error of ours. The mark of that counts also where encoding went well, because a type of the
     /// application's may put other words in the refusal's place.
     fn fit(
         &self,
@@ -169,7 +169,7 @@ impl<'a> Place<'a> {
                 let bytes = outcome.bytes.len();
                 Err(self.not_replayable(&format_args!("{bytes} bytes")))
             }
-            // What a `Serialize` says may quote the value.
+            // The words of a `Serialize` may quote the value.
             Err(_) => Err(self.not_replayable(&cannot_be_encoded)),
         })
     }

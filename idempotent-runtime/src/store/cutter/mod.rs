@@ -34,7 +34,7 @@ use crate::{
 /// How many cuts are looked at at once. Most of them wait for a server.
 const AT_ONCE: usize = 8;
 
-/// The cases that run before the others where none has told yet: each tells of much, and ends soon.
+/// The cases that run before the others if none has told yet: each tells of much, and ends soon.
 const LIKELY: &str = "
     nothing_stands_under_a_new_id a_claim_over_a_record_replaces_its_subject
     a_moment_beyond_all_time_is_the_last_one a_claim_of_what_is_done_is_shown_what_stands
@@ -46,7 +46,7 @@ const LIKELY: &str = "
     the_first_write_of_a_step_wins a_step_of_a_stale_owner_is_refused a_step_ends_with_its_life
     a_moment_far_away_is_exact a_purge_says_how_long_is_kept scan_goes_in_pages";
 
-/// The cases with many records, which run after the others but for a purge.
+/// The cases with many records, which run after the others except for a purge.
 const LONG: &str = "
     purge_deletes_only_what_is_expired what_is_kept_stays_until_then purge_goes_in_bounded_batches
     every_field_comes_back";
@@ -66,7 +66,7 @@ fn place(list: &str, case: &Case) -> Option<usize> {
     list.split_whitespace().position(|name| name == case.name())
 }
 
-/// Where a piece stands in a statement, and what stands there instead.
+/// The place of a piece in a statement, and the text that stands there instead.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     at: Range<usize>,
@@ -84,8 +84,8 @@ impl Piece {
 
 /// A text within which nothing needs to be noticed: `statement | text | why`.
 ///
-/// `begin … end` is all the text between, too. Behind `->` stands the only cut that is excused
-/// there, behind `-/>` stand those that are not, with ` / ` between them.
+/// `begin … end` means all the text between, too. The only cut that is excused there stands behind
+/// `->`. The cuts that are not excused stand behind `-/>`, with ` / ` between them.
 struct Excuse {
     line: &'static str,
     statement: &'static str,
@@ -132,7 +132,7 @@ impl Excuse {
     }
 }
 
-/// What is cut out of the statements of a store: one piece of one of them, or nothing.
+/// The cut in the statements of a store: one piece of one of them, or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     piece: Option<(&'static str, Piece)>,
@@ -182,8 +182,8 @@ type Told = Mutex<BTreeMap<(&'static str, &'static str), u32>>;
 ///
 /// # Panics
 ///
-/// Where a sound store fails, where no case tells of a cut, and where a text in which nothing is
-/// noticed has no piece.
+/// If a sound store fails, if no case tells of a cut, or if a text in which nothing is noticed has
+/// no piece.
 pub(crate) async fn each_is_noticed<B: Bench>(
     pieces: fn(&str) -> Vec<Piece>,
     unnoticed: &'static str,
@@ -287,8 +287,8 @@ async fn tells<B: Bench>(case: Case, bench: &Arc<B>) -> bool {
     run.await.is_err()
 }
 
-/// Asks everything that a store does of records that nobody else knows, whatever it answers. An
-/// answer that cannot be read counts as one, and so does no row.
+/// Asks the store for everything that it does, on records that no other caller knows, whatever it
+/// answers. An answer that cannot be read counts as one, and so does no row.
 async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
     let (store, other) = (subject.store().await, subject.store().await);
     let [quick, long, left] = [1, 2, 3].map(|number| RecordId::from_bytes([number; 32]));

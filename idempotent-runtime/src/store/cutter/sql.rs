@@ -38,8 +38,8 @@ pub(crate) fn pieces(statement: &str, times: &[(&str, &str)]) -> Vec<Piece> {
     pieces
 }
 
-/// A condition is always true. Where another one would do, or another value stands for it, it is
-/// never true as well.
+/// A condition is always true. It is also never true, if another one would do or another value
+/// stands for it.
 fn condition(words: &Words<'_>, before: usize, pieces: &mut Vec<Piece>) {
     let begin = before + 1;
     let begins = ["WHERE", "ON", "AND", "OR", "WHEN"];
@@ -98,7 +98,7 @@ fn assignments(words: &Words<'_>, before: usize, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// One of several values is the only one, and what is taken off is not.
+/// One of several values is the only one, and nothing is taken off.
 fn operands(words: &Words<'_>, place: usize, pieces: &mut Vec<Piece>) {
     if words.at(place) == "-" && words.at(place + 1).starts_with(['$', '?']) {
         pieces.push(Piece::new(words, place..place + 2, ""));
@@ -113,7 +113,7 @@ fn operands(words: &Words<'_>, place: usize, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Which rows there are, and in which order.
+/// The rows that there are, and their order.
 fn order(words: &Words<'_>, place: usize, pieces: &mut Vec<Piece>) {
     let (length, instead) = match words.at(place) {
         ">" => (1, ">=".to_owned()),

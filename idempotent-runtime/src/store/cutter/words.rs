@@ -64,7 +64,7 @@ impl<'a> Words<'a> {
         self.words.get(place).is_none_or(|word| word.begins_line)
     }
 
-    /// Where those of these words begin and end in the text.
+    /// The range of these words in the text.
     pub(super) fn range(&self, places: Range<usize>) -> Range<usize> {
         self.words[places.start].at.start..self.words[places.end - 1].at.end
     }
@@ -85,8 +85,8 @@ impl<'a> Words<'a> {
         (begin..self.len()).find(is_end).unwrap_or(self.len())
     }
 
-    /// Where what ends before `end` begins: behind the last place in the same brackets that is
-    /// `outside`.
+    /// The place where the part before `end` begins: behind the last place in the same brackets
+    /// that is `outside`.
     pub(super) fn begin(&self, end: usize, outside: impl Fn(usize) -> bool) -> usize {
         let depth = self.words[end].depth;
         let is_outside = |&place: &usize| {
@@ -96,7 +96,7 @@ impl<'a> Words<'a> {
         (0..end).rev().find(is_outside).map_or(0, |place| place + 1)
     }
 
-    /// What stands between commas from `begin` on, and where it ends.
+    /// The items between commas from `begin` on, and where they end.
     pub(super) fn list(&self, begin: usize, over: &[&str]) -> (Vec<Range<usize>>, usize) {
         let (mut items, mut from) = (Vec::new(), begin);
         loop {

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-/// Hashes ids, which are SHA-256 already, in one multiplication a half. The seed keeps somebody
-/// who chooses keys from choosing them so that they meet in one bucket.
+/// Hashes ids, which are SHA-256 already, in one multiplication a half. The seed keeps a client
+/// that chooses keys from choosing them so that they meet in one bucket.
 #[derive(Clone, Debug)]
 pub(super) struct IdHasher {
     seed: [u64; 2],

@@ -1,4 +1,4 @@
-//! The functions that run the statements over a connection, whoever it belongs to.
+//! The functions that run the statements over a connection, the store's own or the application's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ const PURGING: &str = "purging expired records";
 
 const WRITING: &str = "writing a record";
 
-/// Why a record cannot be claimed that is not there for whoever looks.
+/// Why a record that no look shows cannot be claimed.
 const HIDDEN: &str =
     "nothing can be written there, and nothing is shown: a view or a proxy hides the record";
 
@@ -40,7 +40,7 @@ impl Statements {
         look(session, &self.load, id).await
     }
 
-    /// What stands there now, which is what a look shows that takes no lock, but inside a
+    /// The record that stands there now. A look without a lock shows it, except inside a
     /// transaction: there such a look may show what stood when that began, or looked for the first
     /// time.
     pub(super) async fn load_current(
@@ -54,7 +54,7 @@ impl Statements {
         look(session, &self.load_locked, id).await
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// The known record of a call that is done, with its outcome; `None` where it no longer stands
     /// so.
     pub(super) async fn again(
         &self,
@@ -100,10 +100,11 @@ impl Statements {
         Ok(Swap::Refused(snapshot))
     }
 
-    /// What stands there now, where a look inside a transaction showed a record. Under READ
-    /// UNCOMMITTED it shows what nobody has committed yet, and may never: an outcome counts where
-    /// it is shown outside, too, or once it can be locked. Not by the lock alone: a replay that
-    /// waited for the outcome has locked it for as long as its transaction goes on.
+    /// The record that stands there now, after a look inside a transaction showed one. Under READ
+    /// UNCOMMITTED a look shows writes that are not committed yet, and may never be. An outcome
+    /// counts if it is shown outside, too, or once it can be locked. It does not go by the lock
+    /// alone: a replay that waited for the outcome has locked it for as long as its transaction
+    /// goes on.
     async fn confirm(
         &self,
         session: &mut Session<'_>,
@@ -115,7 +116,7 @@ impl Statements {
             return Ok(seen);
         };
         match record.state {
-            // Nobody but its holder changes it, whom a lock would keep waiting.
+            // Only its holder changes it, and a lock would keep the holder waiting.
             State::Running if !record.lease_is_over(seen.now) => Ok(seen),
             State::Done if !record.is_expired(seen.now) => {
                 let committed = outside.load(id).await.ok().and_then(|there| there.record);
@@ -131,8 +132,8 @@ impl Statements {
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
     ///
-    /// The server does not tell what a draft keeps unless it is asked. What is known of the version
-    /// that is replaced is what was kept.
+    /// The server does not tell what a draft keeps unless it is asked. The known record of the
+    /// version that is replaced holds what was kept.
     pub(super) async fn replace(
         &self,
         session: &mut Session<'_>,
@@ -231,7 +232,7 @@ impl Statements {
                 Ok(gone)
             }
             Err(error) => {
-                // Dropped, it would keep its locks until the connection is used again. Where the
+                // Dropped, it would keep its locks until the connection is used again. If the
                 // connection is gone, so is the transaction.
                 let _ = transaction.rollback().await;
                 Err(error)
@@ -254,8 +255,8 @@ impl Statements {
             .map(|row| sql::id(row, PURGING))
             .collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
-            // Not one statement with all ids: that may scan the table, and wait for what another
-            // purge has locked.
+            // It is not one statement with all ids: that may scan the table, and wait for rows that
+            // another purge has locked.
             let delete: String = batch
                 .iter()
                 .map(|id| {
@@ -310,9 +311,9 @@ fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<
     Some(Stamp::from_record(&next.apply(previous, now), now))
 }
 
-/// The stamp of what stands there, where it is what was written: beside a trigger of the
-/// application's the server forgets what it was to tell. When it was written the record says, if
-/// that is noted in it.
+/// The stamp of the record that stands there, if it is the one that was written: beside a trigger
+/// of the application's the server forgets what it was to tell. The record says when it was
+/// written, if that is noted in it.
 fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
     let begun = next.subject.as_ref().map(|_| record.created);

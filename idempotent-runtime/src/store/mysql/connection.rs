@@ -14,11 +14,11 @@ use crate::store::{
     sql,
 };
 
-/// Where the server is.
+/// The place of the server.
 #[derive(Clone)]
 pub(super) struct MySql {
     pub(super) place: Place<MySqlConnectOptions>,
-    /// How long a statement waits for a lock that somebody else holds.
+    /// How long a statement waits for a lock that another session holds.
     pub(super) lock_wait: Duration,
     /// Whether MariaDB, too, gets only what MySQL knows.
     pub(super) plain: bool,
@@ -33,7 +33,7 @@ pub(super) struct Connected {
     pub(super) max_allowed_packet: u64,
 }
 
-/// A connection that statements are sent over, whoever it belongs to.
+/// A connection that statements are sent over, the store's own or the application's.
 pub(super) struct Session<'a> {
     pub(super) connection: &'a mut MySqlConnection,
     pub(super) shows: bool,
@@ -79,7 +79,7 @@ impl Server for MySql {
 
     async fn open(&self, doing: &'static str) -> Result<Connected, StoreError> {
         let failed = |error| failure::of(error, doing);
-        // Whatever the application reads and writes, our texts have every character.
+        // Our texts have every character, whatever the application reads and writes.
         let options = self.place.options().charset("utf8mb4").set_names(true);
         let opened = options.connect().await;
         let mut connection =
@@ -104,9 +104,9 @@ impl Server for MySql {
 }
 
 /// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as
-/// its own settings or the application's say; it may begin another transaction where one ends, in
-/// which whatever comes next is answered and never committed. And unless told, it waits for a day
-/// until a table may be used that somebody changes or has locked.
+/// its own settings or the application's say. It may begin another transaction where one ends: the
+/// statements that follow are answered and never committed. And unless told, it waits for a day for
+/// a table that another session changes or has locked.
 fn settings(lock_wait: Duration) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
@@ -141,7 +141,7 @@ enum Product {
 impl Product {
     /// `None` for one that is too old: it cannot skip what is locked.
     fn of(version: &str) -> Option<Self> {
-        // Some versions of MariaDB say that they are MySQL 5.5.5, and then who they are.
+        // Some versions of MariaDB say that they are MySQL 5.5.5, and then their own version.
         let version = version.strip_prefix("5.5.5-").unwrap_or(version);
         let mut numbers = version.split(|c: char| !c.is_ascii_digit());
         let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());

@@ -1,4 +1,4 @@
-//! What an error of sqlx, MariaDB or MySQL means to a caller.
+//! The meaning of an error of sqlx, MariaDB or MySQL for a caller.
 
 use sqlx::{Error, mysql::MySqlDatabaseError};
 
@@ -10,7 +10,7 @@ pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
     StoreError::new(kind, doing).with_source(error)
 }
 
-/// Tells whether somebody else was let through in place of this statement, which was undone.
+/// Tells whether another transaction was let through in place of this statement, which was undone.
 pub(super) fn is_deadlock(error: &Error) -> bool {
     number(error) == Some(1213)
 }
@@ -35,7 +35,7 @@ fn number(error: &Error) -> Option<u16> {
     said(error).map(MySqlDatabaseError::number)
 }
 
-/// What the server says, if it is the server that speaks.
+/// The error that the server sent, if it comes from the server.
 fn said(error: &Error) -> Option<&MySqlDatabaseError> {
     error.as_database_error()?.try_downcast_ref()
 }
@@ -45,8 +45,7 @@ fn kind(error: &Error) -> StoreErrorKind {
         return kind_on_the_way(error);
     };
     match kind_of_number(said.number()) {
-        // Of a number that is not known, the class of SQLSTATE tells at least that a connection
-        // failed.
+        // For an unknown number, the class of SQLSTATE tells at least that a connection failed.
         StoreErrorKind::Other if said.code().is_some_and(|state| state.starts_with("08")) => {
             StoreErrorKind::Unavailable
         }
@@ -65,9 +64,9 @@ fn kind_of_number(number: u16) -> StoreErrorKind {
         // A node of a cluster that has not joined it; a server that is offline for a while, has no
         // thread left, or has prepared as many statements as it may.
         | 1047 | 3032 | 1135 | 1461
-        // What a proxy passes on: the numbers are those of clients, and it was the client of a
-        // server that has gone. The last one is ProxySQL's own, for a server that it does not
-        // reach.
+        // Errors that a proxy passes on: the numbers are those of clients, and the proxy was the
+        // client of a server that has gone. The last one is ProxySQL's own, for a server that it
+        // does not reach.
         | 2000..=2999 | 9001 => StoreErrorKind::Unavailable,
         // A lock that was not to be had, a deadlock, a row that changed under a statement.
         1205 | 1213 | 1020

@@ -1,4 +1,4 @@
-//! What the store and its clones share, and what it does over its own connections.
+//! The state that the store and its clones share, and the work over its own connections.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -92,8 +92,8 @@ impl Inner {
         let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
         self.versions.record_write(id, seen, next, &answer, sent_at);
-        // For a record that begins nobody waits yet, but for those who have seen it already, and
-        // who would look in vain.
+        // No call waits yet for a record that begins, except calls that have seen it already, and
+        // those would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }

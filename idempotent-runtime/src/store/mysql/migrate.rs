@@ -24,7 +24,7 @@ const PATIENCE: u32 = 30;
 /// steps. A released step never changes.
 ///
 /// A change of a table commits by itself here, so a process may die between a step and the note
-/// that it was done: a step is one statement, which when it is repeated changes nothing, or is
+/// that it was done. So a step is one statement. When it is repeated, it changes nothing, or is
 /// refused because what it makes is there.
 fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
@@ -167,7 +167,7 @@ pub(super) async fn find_id(
 }
 
 /// Finds the table of the records, which may be gone whatever that of the versions says. A look at
-/// the table itself would wait for who has locked it.
+/// the table itself would wait for a lock on it.
 async fn find_records(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
@@ -184,8 +184,8 @@ async fn find_records(
     }
 }
 
-/// Takes a lock of the server's, which has one list of names for all databases. It answers whether
-/// it gave it, and where it was asked to wait for ever, MariaDB does not wait at all.
+/// Takes a lock of the server's, which has one list of names for all databases. The server answers
+/// whether it gave the lock. If it is asked to wait for ever, MariaDB does not wait at all.
 async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<(), StoreError> {
     let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", name(prefix));
     let given = one(connection, lock)
@@ -204,7 +204,7 @@ fn name(prefix: &TablePrefix) -> String {
     format!("CONCAT('idempotent.', LEFT(SHA2(CONCAT(DATABASE(), '.{prefix}schema'), 256), 32))")
 }
 
-/// Which schema stands there.
+/// The schema that stands there.
 async fn find_schema(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
@@ -223,7 +223,7 @@ async fn find_schema(
     }
 }
 
-/// Takes a step, if nobody has: MySQL, unlike MariaDB, has no `ADD COLUMN IF NOT EXISTS`.
+/// Takes a step, if it is not taken yet: MySQL, unlike MariaDB, has no `ADD COLUMN IF NOT EXISTS`.
 async fn take(connection: &mut MySqlConnection, step: String) -> Result<(), StoreError> {
     match execute(connection, step).await {
         Err(error) if !failure::is_there_already(&error) => Err(failure::of(error, DOING)),

@@ -45,25 +45,26 @@ use crate::{
 };
 
 /// Keeps records in a table of a MariaDB or MySQL database: MariaDB 10.6 or newer, or MySQL 8 or
-/// newer. Every run of the tests has MariaDB; MySQL they last had in version 9.7.4, and with
+/// newer. Every run of the tests has MariaDB. They last had MySQL in version 9.7.4, and with
 /// earlier statements in 8.0.46. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
-/// COMMITTED, on the primary. A replay is one statement, which takes no lock and writes nothing; a
+/// COMMITTED, on the primary. A replay is one statement, which takes no lock and writes nothing. A
 /// first call is three: one looks, one claims, one records. The store remembers up to 8,192 records
-/// that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each:
-/// their replays cost the driver about half, and their completions the server four fifths. Where
-/// such a record went before its time, the first call is one statement more; so it is on MySQL,
-/// which does not show what a statement wrote, where a record is not remembered, as one whose scope
-/// and key have more than 512 bytes. Durability is that of the database: an outcome that was
-/// recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit` was changed.
-/// What the record of a version says never changes, so whoever edits a row by hand gives it another
-/// `version`. An outcome is written in one packet, so `max_allowed_packet` bounds it: 16 MiB on
-/// MariaDB and 64 MiB on MySQL unless set.
+/// that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each.
+/// Their replays cost the driver about half, and their completions the server four fifths. If such
+/// a record went before its time, the first call is one statement more. It is also one more on
+/// MySQL if a record is not remembered, as one whose scope and key have more than 512 bytes: MySQL
+/// does not show what a statement wrote. Durability is that of the database: an outcome that was
+/// recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit` was changed. The
+/// record of a version never changes, so a row that is edited by hand needs another `version`. An
+/// outcome is written in one packet, so `max_allowed_packet` bounds it: 16 MiB on MariaDB and 64
+/// MiB on MySQL unless set.
 ///
-/// These servers notify nobody. A call that waits is woken at once by its own process; what another
-/// process wrote it finds by looking, at most half a second later, one of all who wait for the same
-/// record in this process; at most three seconds later where that one is not polled.
+/// These servers notify no client. A call that waits is woken at once by its own process. It finds
+/// the writes of other processes by looking, at most half a second later. One call looks for all
+/// that wait for the same record in this process; if that one is not polled, it takes at most three
+/// seconds.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
@@ -77,22 +78,23 @@ use crate::{
 ///
 /// # Failover
 ///
-/// One server at a time may take writes: in a cluster with several, say one of them, because leases
-/// count by the clock of the one that writes. A replica that takes over without what the primary
-/// acknowledged has lost it: a call whose record is gone so runs again, also under
-/// `on_crash = uncertain`, and is not told so, and one whose body was running gets
-/// [`Error::LeaseLost`](crate::Error::LeaseLost) in place of its value. Semi-synchronous
-/// replication that never gives up waiting, and promoting none but a replica that it waits for,
-/// keep that from happening.
+/// One server at a time may take writes. In a cluster with several, name one of them, because
+/// leases count by the clock of the one that writes. A replica that takes over without what the
+/// primary acknowledged has lost it. A call whose record is gone so runs again, also under
+/// `on_crash = uncertain`, and is not told so. A call whose body was running gets
+/// [`Error::LeaseLost`](crate::Error::LeaseLost) in place of its value. To prevent that, use
+/// semi-synchronous replication that never gives up waiting, and promote only a replica that it
+/// waits for.
 ///
 /// # Encryption
 ///
 /// With one of the `tls-` features, the URL switches it on, for heartbeats too:
 /// `mysql://app@db.example/shop?ssl-mode=VERIFY_IDENTITY`, with `&ssl-ca=/path/authority.pem` for
-/// an authority of your own. Where the URL says nothing, sqlx encrypts only if the server offers
-/// it, and does not verify who answers. A certificate that is not trusted, and a server without
-/// encryption, are of the kind [`Configuration`](crate::store::StoreErrorKind::Configuration).
-/// MySQL wants its passwords encrypted: without a `tls-` feature, take sqlx's own `mysql-rsa`.
+/// an authority of your own. If the URL says nothing, sqlx encrypts only if the server offers it,
+/// and does not verify which server answers. A certificate that is not trusted, and a server
+/// without encryption, are of the kind
+/// [`Configuration`](crate::store::StoreErrorKind::Configuration). MySQL wants its passwords
+/// encrypted: without a `tls-` feature, take sqlx's own `mysql-rsa`.
 ///
 /// # Examples
 ///
@@ -123,12 +125,12 @@ impl MySqlStore {
     ///
     /// The store opens connections of its own, at most ten unless set, with the options of the
     /// pool; it takes none out of the pool and never closes it. A pool pings connections that come
-    /// and go, which is the larger part of a replay's time; a connection in it may wait in a
+    /// and go, which is the larger part of a replay's time. A connection in it may wait in a
     /// transaction that a cancelled `begin()` left open, where a write is answered and then lost
-    /// (sqlx 0.9.0, issue 4385); and bodies that hold all of its connections would keep a heartbeat
-    /// waiting. The options must name a database, and what the pool's `after_connect` does is not
-    /// done for these connections: they set isolation, SQL mode, how transactions end, and
-    /// character set themselves.
+    /// (sqlx 0.9.0, issue 4385). Bodies that hold all of its connections would keep a heartbeat
+    /// waiting. The options must name a database. The pool's `after_connect` does not run for these
+    /// connections: they set isolation, SQL mode, how transactions end, and character set
+    /// themselves.
     #[must_use]
     pub fn new(pool: MySqlPool) -> Self {
         let made = Self::builder().pool(pool);
@@ -160,7 +162,7 @@ impl MySqlStore {
     ///
     /// [`Schema`] where a newer release left no room for this one or a table is gone, [`Denied`]
     /// where the user may not create them, [`Busy`] where another process migrates for longer than
-    /// 30 seconds, [`Unavailable`] where nobody tells in time what is there.
+    /// 30 seconds, [`Unavailable`] where the server does not tell in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -345,5 +347,5 @@ impl Store for MySqlStore {
     }
 }
 
-/// Whose transactions it takes part in.
+/// The databases whose transactions it takes part in.
 const KIND: &str = "one of MariaDB or MySQL";

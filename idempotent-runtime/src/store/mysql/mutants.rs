@@ -22,10 +22,10 @@ use crate::{
     testing::conformance::Subject,
 };
 
-/// What stands in the place of the time.
+/// The text that stands in the place of the time.
 const TIMES: &[(&str, &str)] = &[("NOW", "0")];
 
-/// Where nothing needs to be noticed, and why.
+/// The places where nothing needs to be noticed, and why.
 const UNNOTICED: &str = "
     again | id = ?1 | the version is known
     again | state = 2 | the version is known

@@ -19,7 +19,7 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 /// which a deadlock rolls back.
 const DEADLOCKS: u32 = 10;
 
-/// What the server said to a statement.
+/// The server's answer to a statement.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) rows: Vec<MySqlRow>,
@@ -82,7 +82,7 @@ pub(super) fn query(
 }
 
 /// Refuses what the server would not read: it hangs up in the middle of a packet that is too large,
-/// and what it says to that may be lost.
+/// and its answer to that may be lost.
 fn fits(
     session: &Session<'_>,
     values: &[Value<'_>],

@@ -16,7 +16,7 @@ use crate::{
 /// shows an hour of every autumn twice.
 pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-/// Where a look looks. Inside a transaction of the application's it is the database of the store
+/// The source of a look. Inside a transaction of the application's it is the database of the store
 /// alone, else there is no row.
 const ANYWHERE: &str = "SELECT 1";
 
@@ -104,8 +104,8 @@ impl Statements {
              ON DUPLICATE KEY UPDATE state = {table}.state + LAST_INSERT_ID(0 * {table}.state)"
         );
         // Assignments happen from left to right and see each other, so none reads what another one
-        // writes. A claim says anew when the record can expire at the earliest; whatever else is
-        // written can only make it earlier. What must be settled never expires, and stands behind
+        // writes. A claim says anew when the record can expire at the earliest; every other write
+        // can only make it earlier. A record that must be settled never expires, and stands behind
         // everything that a purge looks at, until it goes on.
         let written = |of: &str, version: &str| {
             format!(
@@ -133,7 +133,7 @@ impl Statements {
                 &format!("IF(LAST_INSERT_ID({NOW} + 0 * state) = 0, version, ?2)")
             ),
         );
-        // The same for what most calls write second, for four fifths of the server's work.
+        // The same for the second write of most calls, for four fifths of the server's work.
         let complete = format!(
             "UPDATE {table} SET
                  version = ?2, state = {done}, finished = LAST_INSERT_ID({NOW} + 0 * state),
@@ -143,8 +143,8 @@ impl Statements {
              WHERE id = ?1 AND version = ?3"
         );
         // MariaDB shows what an insert wrote, and not yet what an update wrote. The row is locked
-        // while it is looked at, so it stands until it is written, and where it does not stand
-        // nothing is inserted.
+        // while it is looked at, so it stands until it is written. If it does not stand, nothing is
+        // inserted.
         let kept = COLUMNS.map(|column| if column == "outcome" { "NULL" } else { column });
         let replace_and_show = format!(
             "INSERT INTO {table} ({columns}, purge_from)
@@ -154,8 +154,9 @@ impl Statements {
             kept = kept.join(", "),
             written = written(&format!("{table}."), "?2"),
         );
-        // Several may purge at once, and what somebody writes at this moment is left alone. By the
-        // index whatever the server thinks of it: a scan would lock every row for a moment.
+        // Several may purge at once, and a row that is being written at this moment is left alone.
+        // It goes by the index, whatever the server thinks of it: a scan would lock every row for a
+        // moment.
         let expired = format!(
             "SELECT id FROM {table} FORCE INDEX ({table}_purge)
              WHERE purge_from <= {NOW} - ?2 AND expires <= {NOW} - ?2

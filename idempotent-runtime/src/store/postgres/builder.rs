@@ -51,20 +51,21 @@ impl PostgresBuilder {
     }
 
     /// Says that the server is behind a proxy that pools transactions, such as PgBouncer in
-    /// transaction mode: nothing is prepared, no setting is made, and waiters look by themselves
-    /// because notifications do not come through.
+    /// transaction mode. Then nothing is prepared, no setting is made, and waiters look by
+    /// themselves because notifications do not come through.
     ///
-    /// Never leave it unsaid there. Statements fail then with [`Configuration`] or [`Unavailable`],
-    /// or meet one that another client has prepared under the same name, as a store with another
-    /// table prefix does. A row of its answer is known for none and is an error of the kind
-    /// [`Other`], but a list that finds nothing there ends early, and the other one has done what
-    /// it does: a claim stands in its table, or its expired records are purged. Where the proxy
-    /// keeps apart what is prepared, what the store sets stays with connections that others get,
-    /// too: the isolation by default, how plans are made, and how long locks are awaited.
+    /// Always set it there. Otherwise statements fail with [`Configuration`] or [`Unavailable`], or
+    /// meet one that another client has prepared under the same name, as a store with another table
+    /// prefix does. A row of its answer is not taken for one of ours and is an error of the kind
+    /// [`Other`]. But a list that finds nothing there ends early, and the other statement has done
+    /// its work: a claim stands in its table, or its expired records are purged. If the proxy keeps
+    /// prepared statements apart, the settings of the store stay with connections that other
+    /// clients get, too. These are the isolation by default, how plans are made, and how long locks
+    /// are awaited.
     ///
-    /// Where the database's own default is a stricter isolation than READ COMMITTED, the store
-    /// cannot set another one then: some of its statements fail under contention and are sent
-    /// again, which no caller sees but in its latency.
+    /// If the database's own default is a stricter isolation than READ COMMITTED, the store cannot
+    /// set another one then. Some of its statements fail under contention and are sent again: a
+    /// caller sees that only in its latency.
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Other`]: crate::store::StoreErrorKind::Other

@@ -1,4 +1,4 @@
-//! The functions that run the statements over a connection, whoever it belongs to.
+//! The functions that run the statements over a connection, the store's own or the application's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,18 +20,18 @@ use crate::{
     },
 };
 
-/// What came of noting in a record that somebody waits.
+/// The result of noting in a record that a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// It is noted: whoever writes the record tells.
+    /// It is noted: the next write of the record tells.
     Stands,
-    /// Somebody else has locked the record.
+    /// Another transaction has locked the record.
     Locked,
     /// Another version stands there, or nothing.
     Moved,
 }
 
-/// Why a record cannot be claimed that is not there for whoever looks.
+/// Why a record that no look shows cannot be claimed.
 const HIDDEN: &str = "nothing can be written there, and nothing is shown: a policy of row-level security hides the record, or a trigger or rule drops it";
 
 impl Statements {
@@ -53,7 +53,7 @@ impl Statements {
         sql::snapshot(&Unpacked::of(row, DOING)?, place::NOW, place::RECORD, DOING)
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// The known record of a call that is done, with its outcome; `None` where it no longer stands
     /// so.
     pub(super) async fn again(
         &self,
@@ -84,8 +84,8 @@ impl Statements {
                 let row = Unpacked::of(row, DOING)?;
                 return sql::swapped(&row, place::RECORD, next.version, DOING);
             }
-            // Somebody was quicker, after this statement began: a new one sees what stands, unless
-            // it is gone again.
+            // Another call was quicker, after this statement began. A new statement sees its
+            // record, unless it is gone again.
             let snapshot = self.load(connection, id).await?;
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
@@ -136,13 +136,13 @@ impl Statements {
             rows::run_and_tell(connection, self.protocol, statement, values, 0, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
-            // Not in the same statement: its snapshot may be older than the version that was in the
-            // way.
+            // It is not in the same statement: the snapshot of that may be older than the version
+            // that was in the way.
             None => self.load(connection, id).await.map(Swap::Refused),
         }
     }
 
-    /// Notes that somebody waits while version `seen` stands.
+    /// Notes that a call waits while version `seen` stands.
     pub(super) async fn mark(
         &self,
         connection: &mut PgConnection,
@@ -210,7 +210,7 @@ mod tests {
         store::{PostgresStore, Store, sql::upgrade},
     };
 
-    /// Whether somebody waits, and which transaction wrote the record last.
+    /// Whether a waiting call is noted, and which transaction wrote the record last.
     async fn marked(store: &PostgresStore) -> (bool, i64) {
         let inner = &store.inner;
         let mut connection = inner.connections.acquire("testing").await.expect("one");

@@ -17,12 +17,12 @@ use crate::store::{
     sql::{self, TablePrefix},
 };
 
-/// Where the server is, and how it is spoken to.
+/// The place of the server, and how it is spoken to.
 #[derive(Clone)]
 pub(super) struct Postgres {
     pub(super) place: Place<PgConnectOptions>,
     pub(super) protocol: Protocol,
-    /// How long a statement waits for a lock that somebody else holds.
+    /// How long a statement waits for a lock that another session holds.
     pub(super) lock_wait: Duration,
     pub(super) prefix: TablePrefix,
 }
@@ -30,7 +30,7 @@ pub(super) struct Postgres {
 /// A connection, and what is known of its user.
 pub(super) struct Connected {
     connection: PgConnection,
-    /// Which right the user would need to record how a call ends.
+    /// The right that the user lacks to record how a call ends.
     pub(super) lacks: Option<Right>,
 }
 
@@ -47,12 +47,12 @@ pub(super) enum Right {
     Tell,
 }
 
-/// What a connection of our own is told.
+/// The settings of a connection of our own.
 ///
-/// A database or a role may have a stricter isolation by default, under which callers who meet
+/// A database or a role may have a stricter isolation by default, under which callers that meet
 /// fail. Planning one of our statements anew takes longer than running it, to the same plan: there
 /// is one row, and it is found by its id. And a statement that waits for a lock does so for ever,
-/// also when nobody waits for its answer any more.
+/// also when no caller waits for its answer any more.
 fn settings(lock_wait: Duration) -> String {
     format!(
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -68,8 +68,8 @@ impl Postgres {
     /// How bytes come as text, and whether the user may update records, where they are, and tell
     /// that they moved: a completion does both, and a claim neither.
     fn question(&self) -> String {
-        // Behind a proxy a setting would stay with the server's connection, and whoever gets it
-        // next.
+        // Behind a proxy a setting would stay with the server's connection, and with the client
+        // that gets it next.
         let settings = match self.protocol {
             Protocol::Extended => settings(self.lock_wait),
             Protocol::Simple => String::new(),

@@ -1,4 +1,4 @@
-//! What an error of sqlx or Postgres means to a caller.
+//! The meaning of an error of sqlx or Postgres for a caller.
 
 use sqlx::{
     Error,
@@ -14,15 +14,15 @@ pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
     StoreError::new(kind, doing).with_source(error)
 }
 
-/// Tells whether somebody else was let through in place of this statement, which was undone: a
-/// deadlock, or a failure to serialize.
+/// Tells whether another transaction was let through in place of this statement, which was undone:
+/// a deadlock, or a failure to serialize.
 pub(super) fn gave_way(error: &Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| code.starts_with("40"))
 }
 
-/// Tells whether a statement was undone because the server's queue of what it tells is full, as
-/// behind somebody who listens in a transaction that goes on and on.
+/// Tells whether a statement was undone because the server's queue of notifications is full, as
+/// behind a client that listens in a transaction that goes on and on.
 pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| code == "54000")
@@ -59,14 +59,14 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         (_, "55P03" | "57014" | "55006") | ("40", _) => StoreErrorKind::Busy,
         (_, "42501" | "25006") => StoreErrorKind::Denied,
         ("53" | "54", _) => StoreErrorKind::Full,
-        // The last three: a proxy that pools transactions, of which the store was not told, has
-        // lost what was prepared, or has somebody else's; a database whose encoding has not every
+        // The last three: a proxy that pools transactions, and that the store was not told of, lost
+        // a prepared statement or has another client's; a database whose encoding has not every
         // character.
         ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05" | "22P05") => {
             StoreErrorKind::Configuration
         }
-        // Our statements are fixed texts: Postgres has a word against one only where a table or a
-        // column is missing or is another than ours.
+        // Our statements are fixed texts: Postgres rejects one only where a table or a column is
+        // missing or is another than ours.
         ("42" | "23" | "3F", _) => StoreErrorKind::Schema,
         (_, "XX001" | "XX002") => StoreErrorKind::Corrupt,
         _ => StoreErrorKind::Other,

@@ -1,4 +1,4 @@
-//! What the store and its clones share, and what it does over its own connections.
+//! The state that the store and its clones share, and the work over its own connections.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -103,8 +103,8 @@ impl Inner {
         Ok(answer)
     }
 
-    /// Puts `next` where nothing stands. Who could not record how a call ends is shown what stands,
-    /// and begins none.
+    /// Puts `next` where nothing stands. A user that could not record how a call ends is shown
+    /// what stands, and begins none.
     async fn create(
         &self,
         connection: &mut Connected,
@@ -145,7 +145,7 @@ impl Inner {
         self.connections.run("writing a step", writing).await
     }
 
-    /// Notes that somebody waits while version `seen` stands.
+    /// Notes that a call waits while version `seen` stands.
     pub(super) async fn mark(&self, id: &RecordId, seen: Version) -> Result<Mark, StoreError> {
         let marking =
             async |connection: &mut Connected| self.statements.mark(connection, id, seen).await;

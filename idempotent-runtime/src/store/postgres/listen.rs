@@ -41,7 +41,7 @@ impl Notifications {
         }
     }
 
-    /// What a statement says, within the time that an answer may take.
+    /// The answer of a statement, within the time that an answer may take.
     async fn answered<T>(
         &self,
         answer: impl Future<Output = sqlx::Result<T>>,
@@ -56,7 +56,7 @@ impl Channel for Notifications {
 
     const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of the store or the outbox, or go past the proxy";
 
-    /// With a new pool each time: a listener takes leave in a task of the driver's, and where the
+    /// It opens a new pool each time. A listener takes leave in a task of the driver's. If the
     /// server hangs, that keeps one of the two connections for as long.
     async fn open(&mut self) -> Result<(), StoreError> {
         self.open = None;
@@ -105,7 +105,7 @@ impl Channel for Notifications {
             return;
         };
         drop(listener);
-        // Late, it is dropped, and its connections with it.
+        // If it is late, it is dropped, and its connections with it.
         let _ = timeout(self.limits.answer, pool.close()).await;
     }
 }

@@ -51,23 +51,23 @@ use crate::{
 /// characters is refused; keys and scopes may have any.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
-/// COMMITTED, on the primary; a first call costs two round trips, a replay one, which takes no lock
+/// COMMITTED, on the primary. A first call costs two round trips. A replay costs one, takes no lock
 /// and writes nothing. The store remembers up to 8,192 records that it has lately written or seen,
-/// without their outcomes, in mostly less than a kilobyte each: their replays cost the server about
-/// half, and their completions two thirds. Where such a record went before its time, the first call
-/// costs three round trips. Durability is that of the database: an outcome that was recorded
-/// survives a crash of the server unless `synchronous_commit` was turned off.
+/// without their outcomes, in mostly less than a kilobyte each. Their replays cost the server about
+/// half, and their completions two thirds. The first call costs three round trips if such a record
+/// went before its time. Durability is that of the database: an outcome that was recorded survives
+/// a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
 /// # Failover
 ///
-/// A standby that takes over without what the primary acknowledged has lost it: a call whose record
-/// is gone so runs again, also under `on_crash = uncertain`, and is not told so, and one whose body
-/// was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place of its value.
-/// `synchronous_standby_names`, and promoting none but a standby that it waits for, keep that from
-/// happening. While a primary may only be read, outcomes are kept in the processes that have them,
-/// and tried again for as long as [`max_run_time`](crate::handle::Builder::max_run_time) says;
+/// A standby that takes over without what the primary acknowledged has lost it. A call whose record
+/// is gone so runs again, also under `on_crash = uncertain`, and is not told so. A call whose body
+/// was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place of its value. To keep
+/// that from happening, set `synchronous_standby_names`, and promote only a standby that it waits
+/// for. While a primary may only be read, outcomes are kept in the processes that have them. They
+/// are tried again for as long as [`max_run_time`](crate::handle::Builder::max_run_time) says;
 /// after a lease, another call may take over first.
 ///
 /// # Tables
@@ -80,21 +80,20 @@ use crate::{
 /// # Rights
 ///
 /// The user needs SELECT, INSERT, UPDATE and DELETE on the tables of the records and of the steps,
-/// SELECT on the third one, and EXECUTE on `pg_notify`, which everybody has unless it was revoked.
-/// A purge needs DELETE on both, also where no call has steps. Who may not update, or not tell, is
-/// given what is recorded, and runs nothing: a call that begins is refused with
-/// [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications is
-/// full, nobody is told, and who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE on
-/// the schema where there is something to do.
+/// and SELECT on the third one. It also needs EXECUTE on `pg_notify`, which every user has unless
+/// it was revoked. A purge needs DELETE on both, also where no call has steps. A user that may not
+/// update, or not tell, is given what is recorded, and runs nothing: a call that begins is refused
+/// with [`Denied`](crate::store::StoreErrorKind::Denied). If the server's queue of notifications is
+/// full, no call is told, and calls that wait elsewhere look. [`migrate`](Self::migrate) needs
+/// CREATE on the schema if there is something to do.
 ///
 /// # Encryption
 ///
 /// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
 /// `postgres://app@db.example/shop?sslmode=verify-full`, with `&sslrootcert=/path/authority.pem`
-/// for an authority of your own. Where the URL says nothing, sqlx encrypts only if the server
-/// offers it, and does not verify who answers. A certificate that is not trusted, and a server
-/// without encryption, are of the kind
-/// [`Configuration`](crate::store::StoreErrorKind::Configuration).
+/// for an authority of your own. If the URL says nothing, sqlx encrypts only if the server offers
+/// it, and does not verify the server. A certificate that is not trusted, and a server without
+/// encryption, are of the kind [`Configuration`](crate::store::StoreErrorKind::Configuration).
 ///
 /// # Examples
 ///
@@ -125,11 +124,11 @@ impl PostgresStore {
     ///
     /// The store opens connections of its own, at most ten unless set, with the options of the
     /// pool; it takes none out of the pool and never closes it. A pool pings connections that come
-    /// and go, which is the larger part of a replay's time; a connection in it may wait in a
+    /// and go, which is the larger part of a replay's time. A connection in it may wait in a
     /// transaction that a cancelled `begin()` left open, where a write is answered and then lost
-    /// (sqlx 0.9.0, issue 4385); and bodies that hold all of its connections would keep a heartbeat
-    /// waiting. What the pool's `after_connect` does is not done for these connections: put a
-    /// `search_path` or a role into the options.
+    /// (sqlx 0.9.0, issue 4385). And bodies that hold all of its connections would keep a heartbeat
+    /// waiting. The pool's `after_connect` is not run for these connections: put a `search_path` or
+    /// a role into the options.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         let made = Self::builder().pool(pool);
@@ -174,7 +173,7 @@ impl PostgresStore {
     ///
     /// [`Schema`] where a newer release left no room for this one or a table is gone, [`Denied`]
     /// where the user may not create them, [`Busy`] where another process migrates for longer than
-    /// 30 seconds, [`Unavailable`] where nobody tells in time what is there.
+    /// 30 seconds, [`Unavailable`] where the server does not tell in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -194,7 +193,7 @@ impl PostgresStore {
             return Ok(());
         }
         let mut connection = inner.connections.acquire(DOING).await?;
-        // Where that fails, the connection is closed, and its transaction holds nothing any more.
+        // If that fails, the connection is closed, and its transaction holds nothing any more.
         migrate::migrate(&mut connection, &inner.prefix).await?;
         let learned = inner.learn(&mut connection).await;
         connection.release(learned)
@@ -223,7 +222,7 @@ impl PostgresStore {
     }
 }
 
-/// Whose transactions it takes part in.
+/// The kind of database in whose transactions it takes part.
 const KIND: &str = "one of Postgres";
 
 #[async_trait]

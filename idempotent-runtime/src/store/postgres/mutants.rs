@@ -22,7 +22,7 @@ use crate::{
     testing::conformance::Subject,
 };
 
-/// What stands in the place of the time.
+/// The values that stand in the place of the time.
 const TIMES: &[(&str, &str)] = &[
     ("NOW", "0::bigint"),
     ("ARRIVED", "0::bigint"),
@@ -30,7 +30,7 @@ const TIMES: &[(&str, &str)] = &[
     ("now", "(SELECT 0::bigint AS now)"),
 ];
 
-/// Where nothing needs to be noticed, and why.
+/// The cuts that need not be noticed, and why.
 const UNNOTICED: &str = "
     load_steps | id = record | two records rarely begin at one moment
     write_step | ON CONFLICT (record, name) | no update without it
@@ -86,7 +86,7 @@ impl Bench for Mutant {
         let sound = builder.connect(&url).await.expect("the server answers");
         let mut statements = Statements::new(&prefix, Protocol::Extended);
         let (table, max) = (format!("{prefix}records"), i64::MAX.to_string());
-        // Only who waits marks, and a wait looks as well.
+        // Only a call that waits marks, and a wait looks as well.
         for (name, statement) in [
             ("load", &mut statements.load),
             ("again", &mut statements.again),

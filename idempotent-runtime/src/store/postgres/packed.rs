@@ -1,6 +1,6 @@
-//! A record in one column, as `record_send` of Postgres packs it: the number of its columns, and
-//! for each the OID of its type, its length or -1 for NULL, and its bytes, as the binary protocol
-//! has them.
+//! A record in one column, as `record_send` of Postgres packs it. The number of its columns comes
+//! first. Then each has the OID of its type, its length or -1 for NULL, and its bytes, as the
+//! binary protocol has them.
 //!
 //! A claim that answers so, and not in twenty-one columns, of which it mostly has none to show,
 //! costs the server a fifth less.
@@ -52,8 +52,8 @@ impl<'r> Unpacked<'r> {
         })
     }
 
-    /// What the column at `place` of the record holds; `None` where no record stands, or the column
-    /// is NULL.
+    /// The bytes that the column at `place` of the record holds; `None` if no record stands, or the
+    /// column is NULL.
     fn cell(&self, place: usize) -> Option<&[u8]> {
         let record = self.record.as_ref()?;
         let cell = record.cells.get(place)?.clone()?;
@@ -62,7 +62,7 @@ impl<'r> Unpacked<'r> {
 }
 
 impl Record {
-    /// `None` where the bytes are not what is said above.
+    /// `None` if the bytes are not packed as said above.
     fn unpack(bytes: Vec<u8>) -> Option<Self> {
         let mut at = 0;
         let number = |at: &mut usize| {
@@ -83,8 +83,7 @@ impl Record {
                 at = end;
             }
         }
-        // The cells follow each other, so that all are there where the last one ends where the
-        // bytes do.
+        // The cells follow each other, so all are there if the last one ends where the bytes do.
         (at == bytes.len()).then_some(Self { bytes, cells })
     }
 }

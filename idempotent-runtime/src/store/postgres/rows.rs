@@ -22,7 +22,7 @@ pub(super) enum Protocol {
     Simple,
 }
 
-/// Why an answer is none.
+/// The reason why an answer is none.
 const ANOTHER: &str =
     "another statement answered: say `transaction_pooling()` where a proxy pools transactions";
 
@@ -42,12 +42,12 @@ pub(super) async fn run(
     check_identity(statement, rows, doing)
 }
 
-/// The same for a statement whose last parameter is the channel on which a record is told that
-/// somebody waits for.
+/// The same for a statement whose last parameter is the channel. A record that a call waits for is
+/// told there.
 ///
-/// It is sent again up to `retries` times where it gave way to another one that writes the same
-/// rows, as a strict isolation demands: none where it is a part of the application's transaction,
-/// which is lost then, or where its caller sends it again.
+/// It is sent again up to `retries` times if it gave way to another one that writes the same rows,
+/// as a strict isolation demands. `retries` is zero if it is a part of the application's
+/// transaction, which is lost then, or if its caller sends it again.
 pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
     protocol: Protocol,
@@ -69,7 +69,7 @@ pub(super) async fn run_and_tell(
     }
 }
 
-/// What was answered, if it was this statement that did.
+/// The rows of the answer, if it was this statement that answered.
 fn check_identity(
     statement: &Statement,
     rows: sqlx::Result<Vec<PgRow>>,
@@ -82,13 +82,13 @@ fn check_identity(
     let last = row.len().saturating_sub(1);
     match row.try_get::<i64, _>(last) {
         Ok(name) if name == statement.name => Ok(rows),
-        // What it did instead, nobody knows.
+        // It is unknown what it did instead.
         _ => Err(StoreError::new(StoreErrorKind::Other, doing).with_source(ANOTHER)),
     }
 }
 
-/// Where the server has no room left for what it is to tell, the statement was undone, and is sent
-/// again to tell nobody: who waits looks, too.
+/// If the server has no room left for what it is to tell, the statement was undone. It is then sent
+/// again without telling: calls that wait look, too.
 async fn send_and_tell(
     connection: &mut PgConnection,
     protocol: Protocol,

@@ -1,8 +1,8 @@
 //! The statements of the Postgres dialect. Parameters are numbered as
 //! [`sql::written`](crate::store::sql::written) orders them, and 21 is the channel on which a moved
-//! record is told, or NULL where none is; for a completion as
-//! [`sql::completed`](crate::store::sql::completed) does, and the channel is 8; for a purge it is
-//! 3.
+//! record is told, or NULL if none is. Those of a completion are numbered as
+//! [`sql::completed`](crate::store::sql::completed) orders them, and the channel is 8; for a purge
+//! it is 3.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -25,8 +25,8 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 /// The time in microseconds at which the statement arrived: the same everywhere in it.
 pub(super) const ARRIVED: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
 
-/// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where
-/// it was applied.
+/// The places where the parts of an answer begin. A stamp is NULL if the write was refused, a
+/// record if it was applied.
 pub(super) mod place {
     /// The time.
     pub(in super::super) const NOW: usize = 1;
@@ -34,17 +34,17 @@ pub(super) mod place {
     pub(in super::super) const RECORD: usize = 5;
 }
 
-/// Where a record may begin. Inside a transaction of the application's it is the database of the
-/// store alone.
+/// The places where a record may begin. Inside a transaction of the application's it is the
+/// database of the store alone.
 const ANYWHERE: &str = "WHERE true";
 
 /// Stands for a statement's name in its text.
 pub(super) const NAME: &str = "<name>";
 
-/// A statement, whose name is the last column of whatever it answers.
+/// A statement, whose name is the last column of every answer.
 ///
 /// The driver counts what it prepares on a connection. Behind a proxy that was to be named and was
-/// not, another client's statement may be what answers to that number: one of the same form, of a
+/// not, another client's statement may answer to that number. It is one of the same form, of a
 /// store with another table prefix.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
@@ -68,9 +68,9 @@ impl Statement {
 /// Every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record
-/// can expire, and `waited`, which says that somebody waits for it. Only `purge_from` and the id
-/// are indexed, and as a rule only a claim changes them, so that every other update is HOT: it
-/// writes no index.
+/// can expire, and `waited`, which says that a call waits for it. Only `purge_from` and the id are
+/// indexed, and as a rule only a claim changes them, so that every other update is HOT: it writes
+/// no index.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) protocol: Protocol,
@@ -110,7 +110,7 @@ impl Statements {
             "SELECT {NOW}, outcome, {NAME} FROM {table}
              WHERE id = $1::bytea AND version = $2::bytea AND state = {done} AND expires = $3::bigint"
         );
-        // One statement claims or shows what stands. Where the record was written after the
+        // One statement claims or shows what stands. If the record was written after the
         // statement's snapshot was taken, neither half has a row, and a new statement must look. A
         // conflict is no error and writes nothing.
         let create = format!(
@@ -130,10 +130,10 @@ impl Statements {
              SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {packed}, {NAME} FROM clock, {table}
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
-        // A claim says anew when the record can expire at the earliest; whatever else is written
-        // can only make it earlier. What must be settled never expires, and stands behind
-        // everything that a purge looks at, until it goes on. Who waits is told of what ended, and
-        // of a lease that its holder ended.
+        // A claim says anew when the record can expire at the earliest; every other write can only
+        // make it earlier. A record that must be settled never expires, and stands behind
+        // everything that a purge looks at, until it goes on. Calls that wait are told of a call
+        // that ended, and of a lease that its holder ended.
         let replace = format!(
             "WITH {clock}, written AS (
                  UPDATE {table} SET
@@ -164,7 +164,7 @@ impl Statements {
                         THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END, {NAME}
              FROM written"
         );
-        // The same for what most calls write second, with a third of the parameters, which takes
+        // The same for the second write of most calls. It has a third of the parameters, and takes
         // the server two thirds of the time.
         let complete = format!(
             "UPDATE {table} SET
@@ -176,8 +176,8 @@ impl Statements {
              RETURNING {APPLIED}::bigint, finished, token, lease_end, expires,
                  CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END, {NAME}"
         );
-        // Who waits does not wait in the server, where that keeps a connection: somebody may have
-        // locked the record for long.
+        // A call does not wait in the server, where that keeps a connection: the record may be
+        // locked for long.
         let mark = format!(
             "WITH marked AS (
                  UPDATE {table} SET waited = true
@@ -187,8 +187,8 @@ impl Statements {
              SELECT waited OR EXISTS (SELECT FROM marked), {NAME} FROM {table}
              WHERE id = $1::bytea AND version = $2::bytea"
         );
-        // `SKIP LOCKED` lets several purge at once, and leaves alone what somebody writes at this
-        // moment.
+        // `SKIP LOCKED` lets several purges run at once, and leaves alone the records that are
+        // being written at this moment.
         let purge = format!(
             "WITH {clock}, gone AS (
                  SELECT id FROM {table}
@@ -224,7 +224,7 @@ impl Statements {
     }
 
     /// The same for a connection that is not ours, on which nothing of ours keeps a name. It claims
-    /// only where `here` gives a row.
+    /// only if `here` gives a row.
     pub(super) fn inside(&self, here: Option<&str>) -> Self {
         let create = &self.create;
         let text = match here {

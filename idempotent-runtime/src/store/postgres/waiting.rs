@@ -1,4 +1,4 @@
-//! Waits for a record to move: it is told where that can be, and looks where it cannot.
+//! Waits for a record to move: it is told if that can be, and looks if not.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,15 +9,15 @@ use crate::{
     store::{StoreError, spawned::spawned, waiters::look::PollInterval},
 };
 
-/// How long whoever waits for a locked record looks at it before noting that is tried again; four
-/// times as long after each time, up to the longest.
+/// How long a call that waits for a locked record looks at it before it tries again to note that.
+/// It is four times as long after each time, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl PostgresStore {
-    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it
-    /// cannot be noted. A server that takes no writes, because its disk is full for example, can
-    /// still be looked at.
+    /// Notes that a call waits while version `seen` stands; `None` if no notification would come,
+    /// or it cannot be noted. A server that takes no writes, because its disk is full for example,
+    /// can still be looked at.
     async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
         if !self.inner.tells() {
             return None;
@@ -36,7 +36,7 @@ impl PostgresStore {
         marked.ok()
     }
 
-    /// Waits for what nobody tells.
+    /// Waits for a change of which no notification comes.
     async fn wait_alone(
         &self,
         id: &RecordId,
@@ -62,7 +62,7 @@ impl PostgresStore {
             match self.note(id, seen).await {
                 Some(Mark::Stands) => break,
                 Some(Mark::Moved) => return Ok(()),
-                // For a moment, mostly: by whoever notes the same.
+                // For a moment, mostly: by another call that notes the same.
                 Some(Mark::Locked) if left > pause => {
                     self.wait_alone(id, seen, pause).await?;
                     left -= pause;

@@ -75,22 +75,23 @@ impl RedisBuilder {
     }
 
     /// Sets how long an answer may take: ten seconds unless set. Then the error is of the kind
-    /// [`StoreErrorKind::Unavailable`], and the connection is made anew. A client or connection of the application's may set
-    /// a shorter limit of its own (the driver's is half a second), which then counts for it.
+    /// [`StoreErrorKind::Unavailable`], and the connection is made anew. A client or connection of
+    /// the application's may set a shorter limit of its own, which then counts for it; the driver's
+    /// is half a second.
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.limits.answer = answer_timeout;
         self
     }
 
     /// Allows calls with `on_crash = uncertain` and `reconcile`, whose bodies must not run twice,
-    /// and takes on that they do where Redis forgets: see [what it can
-    /// lose](RedisStore#what-redis-can-lose). Without this word such a call is refused with
+    /// and accepts that they do if Redis forgets: see [what it can
+    /// lose](RedisStore#what-redis-can-lose). Without this setting such a call is refused with
     /// [`StoreErrorKind::Configuration`], before anything is written or run.
     ///
     /// The store then looks at every server when it is made, and refuses one that forgets by
     /// itself: it must say `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync
     /// always`, too, which it does not tell: with `everysec`, a server that is killed forgets what
-    /// it answered in its last second. What is left then is the failover.
+    /// it answered in its last second. The failover is left then.
     pub fn accept_at_most_once_until_failover(mut self) -> Self {
         self.at_most_once = true;
         self
@@ -101,9 +102,10 @@ impl RedisBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a certificate that is not
-    /// trusted, a server that is none of Redis 7 or newer or Valkey, or one that is refused for
-    /// [at most once](Self::accept_at_most_once_until_failover); [`StoreErrorKind::Unavailable`] where nobody answers in time.
+    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a
+    /// certificate that is not trusted, a server that is neither Valkey nor Redis 7 or newer, or
+    /// one that is refused for [at most once](Self::accept_at_most_once_until_failover);
+    /// [`StoreErrorKind::Unavailable`] where no server answers in time.
     pub async fn connect(self, url: &str) -> Result<RedisStore, StoreError> {
         let client = Client::open(url).map_err(|error| failure::of(error, DOING))?;
         self.client(client).await
@@ -121,10 +123,10 @@ impl RedisBuilder {
 
     /// Uses a connection of the application's, and makes none.
     ///
-    /// What a connection of its own gives is then missing. Heartbeats share this one, which is
-    /// driven by the runtime that made it: a body that blocks that runtime for longer than its
-    /// lease loses the lease. Nothing listens, so a call that waits for one in another process
-    /// looks again and again, every 5 ms at first and every 500 ms at last. Prefer
+    /// The store then lacks two things that a connection of its own gives. Heartbeats share this
+    /// one, which is driven by the runtime that made it: a body that blocks that runtime for longer
+    /// than its lease loses the lease. And nothing listens: a call that waits for one in another
+    /// process looks again and again, every 5 ms at first and every 500 ms at last. Prefer
     /// [`client`](Self::client).
     ///
     /// # Errors
@@ -172,7 +174,7 @@ impl RedisBuilder {
 
     /// Makes connections of the store's own with the application's client of a cluster.
     ///
-    /// The client does not say how to reach a node, so nothing listens: a call that waits for one
+    /// The client does not say how to reach a node, so nothing listens. A call that waits for one
     /// in another process looks again and again, every 5 ms at first and every 500 ms at last.
     ///
     /// # Errors

@@ -32,13 +32,13 @@ impl Inner {
         sql::snapshot(&cells, place::NOW, place::RECORD, doing)
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// The known facts of a record that is done, with its outcome; `None` if it no longer stands
     /// so.
     ///
-    /// A record that Redis forgets when it expires has not expired if it stands, so that one
-    /// command tells all. Of another one the time decides, which no single command tells. And where
-    /// a command that only reads may be answered by something else than the primary, as a script
-    /// never is, it may tell of a record that is gone.
+    /// A record that Redis forgets when it expires has not expired if it stands, so one command
+    /// tells all. For another record the time decides, which no single command tells. And a command
+    /// that only reads may tell of a record that is gone, if something else than the primary may
+    /// answer it. A script is always answered by the primary.
     pub(super) async fn again(
         &self,
         id: &RecordId,
@@ -81,7 +81,7 @@ impl Inner {
         sql::snapshot(&cells.with_id(id), place::NOW, place::RECORD, doing).map(Swap::Refused)
     }
 
-    /// Notes that somebody waits while version `seen` stands.
+    /// Notes that a call waits while version `seen` stands.
     pub(super) async fn mark(
         &self,
         id: &RecordId,
@@ -94,7 +94,7 @@ impl Inner {
             .map(drop)
     }
 
-    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A
+    /// Notes that a call waits while version `seen` stands, and tells whether that is noted. A
     /// server that takes no writes, because its memory is full for example, can still be looked at.
     pub(super) async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
         let marked = self.mark(id, seen, "waiting for a record").await;
@@ -116,7 +116,7 @@ impl Inner {
         Ok(answer == CallOutcome::Int(APPLIED))
     }
 
-    /// What stands under an id that a walk came by, unless it is gone.
+    /// The record under an id that a walk came by, unless it is gone.
     pub(super) async fn listed(
         &self,
         id: RecordId,
@@ -139,10 +139,10 @@ impl Inner {
     }
 }
 
-/// By what a known record is recognised, and what is not known of it.
+/// The fields by which a known record is recognised, and those that are not known of it.
 const KNOWN: [&str; 4] = ["version", "state", "expires", "outcome"];
 
-/// The record with what stands in the fields of [`KNOWN`], if it is the one that is known.
+/// The record with the values in the fields of [`KNOWN`], if it is the one that is known.
 fn stands(answer: CallOutcome, known: &CachedVersion) -> Option<Arc<Record>> {
     let CallOutcome::Array(fields) = answer else {
         return None;
@@ -159,7 +159,7 @@ fn stands(answer: CallOutcome, known: &CachedVersion) -> Option<Arc<Record>> {
     is_known.then(|| known.with(outcome))?
 }
 
-/// The arguments of the swap, as its script reads them, but for the fields that stay as they are.
+/// The arguments of the swap, as its script reads them, except the fields that stay as they are.
 fn arguments<'a>(
     written: &'a [Value<'_>; 20],
     keep: Duration,
@@ -205,10 +205,10 @@ fn arguments<'a>(
     arguments
 }
 
-/// The fields that stay where a draft says nothing of them.
+/// The fields that stay if a draft says nothing of them.
 const SUBJECT: [&str; 5] = ["operation", "scope", "call_key", "fingerprint", "digests"];
 
-/// What a completion says again that was said at the claim.
+/// The fields of the claim that a completion says again.
 const ATTEMPT: [&str; 5] = [
     "attempt",
     "attempt_id",

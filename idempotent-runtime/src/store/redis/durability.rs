@@ -1,9 +1,9 @@
-//! What a server says of itself, and what it would lose.
+//! How a server describes itself, and what it would lose.
 
 use super::link::{Link, Replicas};
 use crate::store::{StoreError, StoreErrorKind};
 
-/// The least version that has every command of the scripts with the meaning they rely on.
+/// The lowest version in which every command of the scripts has the meaning they rely on.
 const LEAST: u32 = 7;
 
 /// Why a server cannot be used, or not for what was asked.
@@ -40,7 +40,7 @@ pub(super) async fn check(
     at_most_once: bool,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    // A replica may be the primary tomorrow; one that is down today keeps nobody from working by
+    // A replica may be the primary tomorrow; one that is down today keeps no call from working by
     // lease.
     let replicas = if at_most_once {
         Replicas::Too
@@ -48,7 +48,7 @@ pub(super) async fn check(
         Replicas::Not
     };
     let said = match link.info(replicas, doing).await {
-        // Who may not look can still claim by lease.
+        // A user that may not look can still claim by lease.
         Err(error) if error.kind() == StoreErrorKind::Denied && !at_most_once => return Ok(()),
         said => said?,
     };

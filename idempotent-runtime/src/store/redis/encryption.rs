@@ -1,4 +1,4 @@
-//! Which cryptography encrypted connections use.
+//! The cryptography that encrypted connections use.
 
 use redis::{Client, ConnectionAddr};
 use rustls::crypto::CryptoProvider;
@@ -22,7 +22,7 @@ pub(super) fn choose(clients: &[Client]) {
             feature = "tls-rustls-ring-webpki"
         )))]
         let ours = rustls::crypto::aws_lc_rs::default_provider();
-        // It fails where somebody else was quicker, whose choice it is then.
+        // It fails if other code was quicker, whose choice it is then.
         drop(ours.install_default());
     }
 }

@@ -1,4 +1,4 @@
-//! What an error of the driver or the server means to a caller.
+//! The meaning of an error of the driver or the server to a caller.
 
 use std::{error::Error, io, sync::Arc};
 
@@ -18,8 +18,8 @@ pub(super) fn while_opening(error: RedisError, doing: &'static str) -> StoreErro
 
 pub(super) fn kind_while_opening(error: &RedisError) -> StoreErrorKind {
     match error.kind() {
-        // What the other encryption reports has a kind of its own. And where not even a first
-        // answer can be read, somebody else answers than a server of this kind.
+        // An error that the other encryption reports has a kind of its own. And if not even a first
+        // answer can be read, it is not a server of this kind that answers.
         ErrorKind::Client | ErrorKind::Parse => StoreErrorKind::Configuration,
         ErrorKind::Io if io_error(error).is_some_and(handshake::is_refused) => {
             StoreErrorKind::Configuration
@@ -28,19 +28,19 @@ pub(super) fn kind_while_opening(error: &RedisError) -> StoreErrorKind {
     }
 }
 
-/// The system's error in one of the driver, which shows the pointer that it shares it by.
+/// The system's error in one of the driver's, which shares it by a pointer and shows that.
 fn io_error(error: &RedisError) -> Option<&io::Error> {
     let shared = error.source()?;
     let shared = shared.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
     shared.downcast_ref()
 }
 
-/// Whether the connection broke before the whole answer was there, so that nobody knows what the
-/// server did. Where the end of an answer is missing, the driver says that it cannot read it. What
-/// took too long is something else.
+/// Whether the connection broke before the whole answer was there, so that it is unknown what the
+/// server did. If the end of an answer is missing, the driver says that it cannot read it. An
+/// answer that took too long is something else.
 pub(super) fn broke_off(error: &RedisError) -> bool {
     match error.kind() {
-        // The driver has limits of its own where the connection is the application's or leads to a
+        // The driver has limits of its own if the connection is the application's or leads to a
         // cluster.
         ErrorKind::Io => !error.is_timeout(),
         ErrorKind::Parse => true,
@@ -63,7 +63,7 @@ pub(super) fn ends_the_connection(error: &RedisError) -> bool {
 
 fn kind(error: &RedisError) -> StoreErrorKind {
     match error.kind() {
-        // Of an answer that cannot be read the end is missing, because the connection broke.
+        // An answer that cannot be read lacks its end, because the connection broke.
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => {
             StoreErrorKind::Unavailable
         }
@@ -72,7 +72,7 @@ fn kind(error: &RedisError) -> StoreErrorKind {
         | ErrorKind::RESP3NotSupported => StoreErrorKind::Configuration,
         ErrorKind::UnexpectedReturnType => StoreErrorKind::Corrupt,
         ErrorKind::Server(kind) => match kind {
-            // A primary that became a replica: whoever connects again finds the new one.
+            // A primary that became a replica: a new connection finds the new one.
             ServerErrorKind::ReadOnly
             | ServerErrorKind::BusyLoading
             | ServerErrorKind::MasterDown
@@ -86,7 +86,7 @@ fn kind(error: &RedisError) -> StoreErrorKind {
             _ => StoreErrorKind::Other,
         },
         _ => match error.code() {
-            // The server refuses writes while it cannot write its own files, and says why where it
+            // The server refuses writes while it cannot write its own files, and says why if it
             // knows.
             Some("MISCONF") if says(error, "No space left") => StoreErrorKind::Full,
             Some("MISCONF") => StoreErrorKind::Denied,
@@ -111,7 +111,7 @@ fn kind_of_text(error: &RedisError) -> StoreErrorKind {
     // Redis 7.0 says the first, and later versions and Valkey the second.
     if says(error, "user executing the script can't")
         || says(error, "ACL failure in script")
-        // An operator takes commands away from everybody by renaming them.
+        // An operator takes commands away from every user by renaming them.
         || says(error, "unknown command")
     {
         StoreErrorKind::Denied

@@ -29,7 +29,7 @@ pub(super) enum Node {
     },
 }
 
-/// Whether what is asked may be done twice, where nobody knows whether it was done.
+/// Whether a request may be done twice, if it is unknown whether it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeats {
     Safely,
@@ -63,8 +63,7 @@ impl Link {
         self.limits
     }
 
-    /// The same server, over a connection of its own; `None` where connections are not ours to
-    /// make.
+    /// The same server, over a connection of its own; `None` if connections are not ours to make.
     pub(super) fn another(&self) -> Option<Self> {
         match &self.source {
             Source::Given(_) => None,
@@ -72,8 +71,8 @@ impl Link {
         }
     }
 
-    /// Runs a script over one key: by its digest, and with its text where the server does not know
-    /// it, or not any more.
+    /// Runs a script over one key: by its digest, and with its text if the server does not know it,
+    /// or not any more.
     pub(super) async fn run(
         &self,
         script: &Text,
@@ -112,8 +111,8 @@ impl Link {
         answer.map_err(|error| failure::of(error, doing))
     }
 
-    /// Sends a command that may be done twice to a node; of a cluster, to the one that the command
-    /// itself asks for unless one is named.
+    /// Sends a command that may be done twice to a node. In a cluster it goes to the node that is
+    /// named, or else to the one that the command itself asks for.
     pub(super) async fn send(
         &self,
         command: &Cmd,
@@ -154,19 +153,19 @@ impl Link {
         }
     }
 
-    /// Whether it leads to one server, over a connection that this store made: then what only reads
-    /// reaches that server. Over a connection of the application's it may be answered from a cache,
-    /// and in a cluster by a replica.
+    /// Whether it leads to one server, over a connection that this store made: then a command that
+    /// only reads reaches that server. Over a connection of the application's it may be answered
+    /// from a cache, and in a cluster by a replica.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.source, Source::Server(_))
     }
 
-    /// Whether it is the application's connection, and so is how long it may lie idle.
+    /// Whether it is the application's connection, which also decides how long it may lie idle.
     fn is_given(&self) -> bool {
         matches!(self.source, Source::Given(_))
     }
 
-    /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for
+    /// How every server describes itself; the replicas of a cluster, too, if `replicas` asks for
     /// those that may be primaries tomorrow.
     pub(super) async fn info(
         &self,
@@ -237,9 +236,9 @@ impl Link {
             .await
     }
 
-    /// Asks over the connection, and where that broke, over a new one if what is asked `repeats`. A
-    /// server closes connections without asking, as when it is started anew, and whoever uses one
-    /// next learns of it. What took too long is not asked again.
+    /// Asks over the connection, and if that broke, over a new one if the request `repeats`. A
+    /// server closes connections without asking, as when it is started anew, and the next use of
+    /// one fails. A request that took too long is not asked again.
     async fn on_line(
         &self,
         repeats: Repeats,
@@ -280,8 +279,8 @@ impl Link {
     }
 
     /// The connection, with its number. One caller makes it for all who come meanwhile; and makes
-    /// another one where it was asked for too long ago. It is made in a task of its own, so that a
-    /// call which nobody polls keeps nobody waiting, and one that goes away sooner than it is made
+    /// another one if it was asked for too long ago. It is made in a task of its own. So a call
+    /// that is not polled keeps no other call waiting, and one that goes away before it is made
     /// leaves it to the next.
     async fn line(&self, now: Moment, doing: &'static str) -> Result<(Line, u64), StoreError> {
         let is_given = self.is_given();
@@ -291,7 +290,7 @@ impl Link {
             Err(making) => making,
         };
         let made = timeout(self.limits.connect, making.wait_for(Option::is_some)).await;
-        // Where the runtime ended that it was being made in, the next one makes it.
+        // If the runtime ended that it was being made in, the next one makes it.
         let made = made.map_or(None, |told| told.ok().and_then(|made| made.clone()));
         made.unwrap_or(Err(None)).map_err(|error| match error {
             Some(error) => failure::while_opening(error, doing),

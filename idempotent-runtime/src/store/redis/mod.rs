@@ -53,22 +53,21 @@ use crate::{
     },
 };
 
-/// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with the feature `redis-cluster`.
-/// Clones are the same store.
+/// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with
+/// the feature `redis-cluster`. Clones are the same store.
 ///
-/// An outcome is one argument of a command, so `proto-max-bulk-len` bounds it: 512 MiB unless set. Of a longer one it is recorded that it
-/// happened, a lease later, and its duplicates get [`Error::NotReplayable`](crate::Error::NotReplayable).
+/// If an outcome exceeds `proto-max-bulk-len`, 512 MiB unless set, only its existence is recorded,
+/// a lease later; duplicates get [`Error::NotReplayable`](crate::Error::NotReplayable).
 ///
-/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key, or one command.
-/// The store remembers up to 8,192 records that it has lately written or seen, without their outcomes, in mostly less than a kilobyte
-/// each, and sends less to complete them; where such a record went before its time, the first call costs three round trips. Records
-/// that are done or released get an expiry of Redis's own, and disappear when it has come, after what the handle
-/// [keeps](crate::Builder::audit_retention). What somebody holds
-/// or must still settle has none.
+/// The clock is the server's. A first call costs two round trips, a replay one: each is one script
+/// over one key, or one command. The store remembers up to 8,192 records that it wrote or saw
+/// lately, without outcomes, mostly under a kilobyte each, and sends less to complete them. The
+/// first call costs three if such a record went too early. Redis expires done or released records,
+/// after what the handle [keeps](crate::Builder::audit_retention); held or unsettled ones stay.
 ///
 /// # What Redis can lose
 ///
-/// Redis answers before a write is safe. What that means depends on how the server is set up:
+/// Redis answers before a write is safe. The effect depends on how the server is set up:
 ///
 /// | when | what is forgotten | what follows | shown by |
 /// |---|---|---|---|
@@ -100,44 +99,47 @@ use crate::{
 /// [`slots_that_migrate_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 /// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
 ///
-/// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
-/// (`on_crash = uncertain`, `reconcile`), and a step that must not be forgotten (`undo`), is refused, unless the store was made with
+/// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call
+/// that must not run twice (`on_crash = uncertain`, `reconcile`), and a step that must not be
+/// forgotten (`undo`), is refused without
 /// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).
 ///
 /// # Encryption
 ///
-/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too: `rediss://db.example`. The
-/// server is always verified. For an authority of your own, make the client with `redis::Client::build_with_tls` and pass it to
-/// [`client`](RedisBuilder::client); or, with `tls-rustls-ring-native-roots`, name its file in the variable
-/// `SSL_CERT_FILE`. A certificate that is not trusted is of the kind [`StoreErrorKind::Configuration`]. The protocol has no word
-/// for encryption: where only one side encrypts, nobody answers, which is [`StoreErrorKind::Unavailable`]. Where a program contains
-/// both of rustls's cryptographies, and has installed none as its default, a store that connects by itself installs that of its
-/// feature; before you connect a client of your own, install one.
+/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
+/// `rediss://db.example`. The server is always verified. For your own authority, pass a client of
+/// `redis::Client::build_with_tls` to [`client`](RedisBuilder::client); or, with
+/// `tls-rustls-ring-native-roots`, name its file in the variable `SSL_CERT_FILE`. An untrusted
+/// certificate is [`StoreErrorKind::Configuration`]. If only one side encrypts, no answer comes:
+/// [`StoreErrorKind::Unavailable`]. If a program has both rustls cryptographies and no default, a
+/// store that connects by itself installs its feature's; install one before your own client.
 ///
-/// A cluster does it too, where all of its URLs say `rediss://`. Each node is verified by the name that it announces, and one
-/// whose certificate has only another name is [`StoreErrorKind::Unavailable`]: where certificates have no addresses, set
-/// `cluster-announce-hostname`, and `cluster-preferred-endpoint-type hostname`. For an authority of your own prefer the
-/// variable. A client that is made with `ClusterClientBuilder::certs` and passed to `cluster_client` works, but nothing
-/// listens then, and of a certificate that is not trusted it tells only [`StoreErrorKind::Unavailable`].
+/// A cluster does it too if all of its URLs say `rediss://`. Each node is verified by the name it
+/// announces, and one whose certificate has only another is [`StoreErrorKind::Unavailable`]. If
+/// certificates have no addresses, set `cluster-announce-hostname`, and
+/// `cluster-preferred-endpoint-type hostname`. For your own authority prefer the variable. A client
+/// of `ClusterClientBuilder::certs` works in `cluster_client`, but nothing listens, and an
+/// untrusted certificate is only [`StoreErrorKind::Unavailable`].
 ///
 /// # What stands there
 ///
-/// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so that people can read it and a write touches only
-/// what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5 parked, 6 undoing; moments are microseconds since 1970; `outcome` is
-/// what the codec wrote. A running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
+/// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so people can read it
+/// and a write touches only what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5
+/// parked, 6 undoing; moments are microseconds since 1970; `outcome` is what the codec wrote. A
+/// running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
 ///
 /// Each [step](crate::guide::steps) of a body is a field `step:<hash of its name>`. Its bytes are
 /// packed, and show the literal part of the name. The field `steps` marks a record that has some.
 ///
 /// # What it costs operators
 ///
-/// Keys are in no order, and no index can stand in the slots of all of them: [`scan`](Store::scan) and [`purge`](Store::purge)
-/// look at every key of the database, 500 in a command, on every primary; keep it away from what is hot. Each batch of a purge goes on where
-/// the one before it was full, and the last one looks at all keys. A purge deletes what was abandoned while it ran and nobody
-/// called for again; that is rare, so once a day will do.
+/// Keys have no order, and no index covers all slots: [`scan`](Store::scan) and
+/// [`purge`](Store::purge) look at all keys of the database on every primary, 500 a command; keep
+/// it off hot data. Each batch of a purge goes on where the one before was full; the last looks at
+/// all. A daily purge will do: it deletes the rare records abandoned in a run and not called again.
 ///
-/// The user needs `+@read +@write +@scripting +@connection +@pubsub +time +info`, the keys `~idempotent:*` and the channel
-/// `&idempotent:moved`; in a cluster, `+cluster|slots` as well.
+/// The user needs `+@read +@write +@scripting +@connection +@pubsub +time +info`, the keys
+/// `~idempotent:*` and the channel `&idempotent:moved`; in a cluster, `+cluster|slots` as well.
 ///
 /// # Examples
 ///
@@ -156,14 +158,14 @@ pub struct RedisStore {
 
 struct Inner {
     link: Arc<Link>,
-    /// Where one can listen; empty where the application keeps that to itself.
+    /// The servers to listen at; empty if the application keeps them to itself.
     places: Arc<[Client]>,
     scripts: Arc<Scripts>,
     prefix: KeyPrefix,
     waiters: Arc<Waiters>,
     listener: Arc<Listener>,
     versions: Arc<VersionCache>,
-    /// Where the last purge found enough: the next one goes on there, and not where nothing is left to find.
+    /// The place where the last purge found enough: the next one goes on there.
     purged_to: Mutex<Option<Place>>,
     at_most_once: bool,
 }
@@ -232,7 +234,7 @@ impl Store for RedisStore {
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
         let inner = &self.inner;
-        // What begins, or takes over, draws a token. A holder may say of itself at any time that nobody is to run it again.
+        // A claim or takeover draws a token. A holder may say any time that it must not run again.
         let begins = next.state == State::Running && next.token != TokenRule::Keep;
         if begins {
             self.accepts(next.on_crash)?;
@@ -353,8 +355,7 @@ impl Store for RedisStore {
         Err(error.with_source(Forgetful))
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code keeps the other from
-    /// being read. None over a connection of the application's.
+    /// A connection of its own, on the thread that beats: blocked user code stalls the other.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         let Some(link) = inner.link.another() else {

@@ -21,7 +21,7 @@ use crate::{
 /// The part of every script.
 const COMMON: &str = include_str!("scripts/common.lua");
 
-/// Where nothing needs to be noticed, and why.
+/// The cuts that need not be noticed, and why.
 const UNNOTICED: &str = "
     common | sum < 2 ^ 53 -> false | the other way is slower and exact, too
     swap | if cell then | no case leaves a half of a record
@@ -87,7 +87,7 @@ impl Bench for Mutant {
         let sound = builder.connect(&url).await.expect("the server answers");
         let mut scripts = Scripts::new();
         let common = cut.of("common", COMMON, &[]);
-        // Only who waits marks, and copies are put and forgotten beside the store.
+        // Only a call that waits marks, and copies are put and forgotten beside the store.
         for (name, script) in [
             ("load", &mut scripts.load),
             ("swap", &mut scripts.swap),

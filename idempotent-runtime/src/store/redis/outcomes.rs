@@ -22,22 +22,22 @@ use crate::{
 /// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
 ///
 /// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without
-/// harm, and any `maxmemory-policy` will do: where memory is used up and Redis evicts nothing,
-/// nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<primary>:<id>`,
-/// with an expiry; a store with the same
-/// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes; of more than 64 KiB
-/// it is not copied, unless [`largest`](Self::largest) says otherwise. A copy that cannot be read
-/// is as good as none, and the next one takes its place.
+/// harm, and any `maxmemory-policy` will do: if memory is used up and Redis evicts nothing, nothing
+/// new is copied. Each copy is a hash of its own under `idempotent:outcome@<primary>:<id>`, with an
+/// expiry; a store with the same [prefix](super::RedisBuilder::key_prefix) is not disturbed by it.
+/// An outcome takes about 1.9 KB and its bytes; one of more than 64 KiB is not copied, unless
+/// [`largest`](Self::largest) says otherwise. A copy that cannot be read is as good as none, and
+/// the next one takes its place.
 ///
 /// # The name of the primary store
 ///
 /// A record's id is made of operation, scope and key. Two services, or two stages of one, may have
-/// the same ones in databases of their own, and a Redis that both reach would answer the one with
-/// what the other recorded. So the store that decides has a name, which stands in the key of every
-/// copy. All processes in front of one store say the same name, and no two stores have one name,
-/// wherever one Redis is reached with the same prefix. Two schemas of a database are two stores,
-/// and so are two table prefixes. One that was restored from a backup is another one: it has
-/// forgotten outcomes of which there are copies.
+/// the same ones in databases of their own. A Redis that both reach would answer one with the
+/// outcomes of the other. So the store that decides has a name, which stands in the key of every
+/// copy. All processes in front of one store say the same name. No two stores that reach one Redis
+/// with the same prefix have one name. Two schemas of a database are two stores, and so are two
+/// table prefixes. A store that was restored from a backup is another one: it has forgotten
+/// outcomes of which there are copies.
 ///
 /// # Examples
 ///
@@ -79,9 +79,9 @@ impl RedisOutcomes {
         })
     }
 
-    /// Sets how many bytes an encoded outcome may have to be copied. One that Redis does not give
-    /// within the
-    /// [patience](crate::store::TieredStore::builder) has all copies left alone for a while, and all callers share the connection.
+    /// Sets how many bytes an encoded outcome may have to be copied. If Redis does not give one
+    /// within the [patience](crate::store::TieredStore::builder), all copies are left alone for a
+    /// while, and all callers share the connection.
     #[must_use]
     pub fn largest(mut self, bytes: usize) -> Self {
         self.largest = bytes;
@@ -153,13 +153,13 @@ impl OutcomeTier for RedisOutcomes {
     }
 }
 
-/// How many bytes an outcome may have to be copied, unless somebody says otherwise.
+/// How many bytes an outcome may have to be copied, unless the application says otherwise.
 const LARGEST: usize = 64 * 1024;
 
 /// A hundred years, in milliseconds.
 const LONGEST: u64 = 100 * 366 * 24 * 60 * 60 * 1000;
 
-/// The columns of a record but its id, which stands in the key; what is absent is left out.
+/// The columns of a record except its id, which stands in the key; absent ones are left out.
 fn fields(record: &Record) -> impl Iterator<Item = (&'static str, Cow<'_, [u8]>)> {
     let number = |number: i64| Some(Cow::Owned(number.to_string().into_bytes()));
     let token = Cow::Owned(record.token.as_u64().to_string().into_bytes());

@@ -1,4 +1,4 @@
-//! How our keys begin, and what else stands in them.
+//! How our keys begin, and the other parts of them.
 
 use std::fmt;
 
@@ -34,25 +34,25 @@ impl KeyPrefix {
     }
 
     /// The key under which a copy of a finished record of this primary store stands. No prefix has
-    /// an `@`, so it is never the key of a record; no name has one or a `:`, so that it tells
+    /// an `@`, so it is never the key of a record. No name has an `@` or a `:`, so the key tells
     /// prefix and name apart.
     pub(super) fn outcome_key(&self, primary: &PrimaryName, id: &RecordId) -> String {
         format!("{self}outcome@{}:{}", primary.0, Hex(id.as_bytes()))
     }
 
-    /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix
-    /// that begins with this one.
+    /// The record that stands under a key; `None` if the key is another's, perhaps of a prefix that
+    /// begins with this one.
     pub(super) fn id(&self, key: &[u8]) -> Option<RecordId> {
         let hex = key.strip_prefix(self.0.as_bytes())?;
         notifications::read_id(std::str::from_utf8(hex).ok()?)
     }
 
-    /// What `SCAN` looks for.
+    /// The pattern that `SCAN` looks for.
     pub(super) fn pattern(&self) -> String {
         format!("{self}*")
     }
 
-    /// Where moved records are told, as the scripts know it.
+    /// The channel on which moved records are told, as the scripts know it.
     pub(super) fn channel(&self) -> String {
         format!("{self}moved")
     }
@@ -70,8 +70,8 @@ impl fmt::Display for KeyPrefix {
     }
 }
 
-/// What the store is called whose records are copied: letters, digits, and nothing that keys are
-/// put together with.
+/// The name of the store whose records are copied: letters, digits, and nothing that keys are put
+/// together with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrimaryName(Box<str>);
 

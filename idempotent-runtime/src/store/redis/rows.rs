@@ -1,4 +1,4 @@
-//! What a script answers, read as a row: the same columns as in SQL.
+//! The answer of a script, read as a row: the same columns as in SQL.
 
 use std::error::Error;
 
@@ -9,15 +9,15 @@ use crate::{
     store::{StoreError, StoreErrorKind, sql::Row},
 };
 
-/// Where the parts of an answer begin.
+/// The places where the parts of an answer begin.
 pub(super) mod place {
     /// The time, and the stamp that begins with it.
     pub(in super::super) const NOW: usize = 1;
-    /// The record, of which the id is first.
+    /// The record, which begins with its id.
     pub(in super::super) const RECORD: usize = 2;
 }
 
-/// A cell holds something else than what its reader expects.
+/// A cell holds something else than its reader expects.
 #[derive(Debug, thiserror::Error)]
 #[error("it is of another type")]
 struct Unreadable;
@@ -34,8 +34,7 @@ impl Cells {
         }
     }
 
-    /// Puts the id before the record, where one stands: the script knows it only as a part of its
-    /// key.
+    /// Puts the id before the record, if one stands: the script knows it only as a part of its key.
     pub(super) fn with_id(mut self, id: &RecordId) -> Self {
         let version = self.0.get(place::RECORD).unwrap_or(&Value::Nil);
         let id = match version {

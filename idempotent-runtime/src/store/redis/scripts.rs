@@ -1,4 +1,4 @@
-//! What the server runs: one script a call, over one key. Lua has no numbers beyond 2^53, so that
+//! The scripts that the server runs: one a call, over one key. Lua has no numbers beyond 2^53, so
 //! moments and tokens are text there.
 
 use redis::Script;
@@ -73,7 +73,7 @@ local VERSION, STATE, ATTEMPT_ID = {}, {}, {}
     }
 }
 
-/// Where a field stands in an answer: Lua counts from one, as the columns behind the id do.
+/// The place of a field in an answer: Lua counts from one, as the columns behind the id do.
 fn place(field: &str) -> usize {
     let place = COLUMNS.iter().position(|column| *column == field);
     place.expect("it is a column")

@@ -18,17 +18,17 @@ const STEP: usize = 500;
 /// How many records are asked for at once.
 pub(super) const AT_ONCE: usize = 100;
 
-/// The ids that stand, step by step; one may come twice, as while keys move between nodes.
+/// The ids that stand, step by step. One may come twice, for example while keys move between nodes.
 pub(super) struct Walk<'a> {
     inner: &'a Inner,
     nodes: std::vec::IntoIter<Node>,
-    /// Where the last step was.
+    /// The place of the last step.
     here: Option<Place>,
     next: Option<Place>,
     doing: &'static str,
 }
 
-/// Where a step begins: a node, and what it said there.
+/// The place where a step begins: a node, and what it said there.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     node: Node,
@@ -40,9 +40,9 @@ impl<'a> Walk<'a> {
         Self::from(inner, None, doing).await
     }
 
-    /// Begins where another walk was. It comes by everything all the same: at last by the node once
-    /// more on which it began, because a node goes over its keys in an order that nobody else
-    /// knows.
+    /// Begins where another walk was. It comes by everything all the same: at last it visits the
+    /// node once more on which it began. Only the node itself knows the order in which it goes over
+    /// its keys.
     pub(super) async fn from(
         inner: &'a Inner,
         place: Option<Place>,
@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Where the last step was.
+    /// The place of the last step.
     pub(super) fn place(self) -> Option<Place> {
         self.here
     }
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
             .arg(self.inner.prefix.pattern())
             .arg("COUNT")
             .arg(STEP)
-            // What another program keeps under such a name, as a text, is no record.
+            // A text that another program keeps under such a name is no record.
             .arg("TYPE")
             .arg("hash");
         let answer = self.inner.link.send(&scan, node, self.doing).await?;

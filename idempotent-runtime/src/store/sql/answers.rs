@@ -1,4 +1,4 @@
-//! What a statement answered, as the protocol sees it; damage is a typed error that says what was
+//! The answer of a statement, as the protocol sees it. Damage is a typed error that says what was
 //! being done.
 
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::{
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
 };
 
-/// What a write answers in its first column where another version stood there. The time follows,
-/// and then the record.
+/// The first column of a write's answer if another version stood there. The time follows, and then
+/// the record.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) const REFUSED: i64 = 0;
 
-/// What a write answers in its first column where it was applied. The stamp follows, which begins
-/// with the time.
+/// The first column of a write's answer if it was applied. The stamp follows, which begins with the
+/// time.
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) const APPLIED: i64 = 1;
 
-/// Tells whether a write was applied. Where that cannot be read, it may have been.
+/// Tells whether a write was applied. If that cannot be read, it may have been.
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) fn is_applied(row: &impl Row, doing: &'static str) -> Result<bool, StoreError> {
     row.number(0)
@@ -31,8 +31,8 @@ pub(crate) fn is_applied(row: &impl Row, doing: &'static str) -> Result<bool, St
         .map_err(|error| StoreError::new(StoreErrorKind::Other, doing).with_source(error))
 }
 
-/// Reads what a write of `version` answered. Where it was refused, the columns of the record begin
-/// at `record`.
+/// Reads the answer to a write of `version`. If it was refused, the columns of the record begin at
+/// `record`.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn swapped(
     row: &impl Row,
@@ -70,7 +70,7 @@ pub(crate) fn snapshot(
     })
 }
 
-/// Reads the time and the outcome of a record that still stands as it is known; `None` where the
+/// Reads the time and the outcome of a record that still stands as it is known; `None` if the
 /// outcome must be there and is not.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn again(
@@ -89,7 +89,7 @@ pub(crate) fn again(
 }
 
 /// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at
-/// `first`. Where one of them is damaged, the write stands all the same.
+/// `first`. If one of them is damaged, the write stands all the same.
 pub(crate) fn stamp(
     row: &impl Row,
     first: usize,

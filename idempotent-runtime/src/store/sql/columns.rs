@@ -1,7 +1,7 @@
 //! The columns of a record.
 
-/// What a select lists, in this order: the id first, so that it alone tells whether a record
-/// stands.
+/// The columns that a select lists, in this order: the id first, so that it alone tells whether a
+/// record stands.
 ///
 /// Moments are whole microseconds by the clock of the database. `scope` and `call_key` are for
 /// people to read; identity is the id alone.

@@ -1,5 +1,5 @@
-//! From the columns of a row to a record. Whatever a row holds, the answer is a record or
-//! [`Damaged`], never a panic.
+//! From the columns of a row to a record. The answer to any row is a record or [`Damaged`], never a
+//! panic.
 
 use std::{error::Error, sync::Arc};
 
@@ -51,7 +51,7 @@ pub(crate) struct Damaged {
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// What is wrong with a column that the driver could read.
+/// The flaw of a column that the driver could read.
 #[derive(Debug, thiserror::Error)]
 enum Flaw {
     #[error("it is NULL")]
@@ -62,7 +62,7 @@ enum Flaw {
     Length { expected: usize, found: usize },
 }
 
-/// Reads the record whose [`COLUMNS`] begin at `first`; `None` where no record stands.
+/// Reads the record whose [`COLUMNS`] begin at `first`; `None` if no record stands.
 pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, Record)>, Damaged> {
     let mut cells = Cells {
         row,

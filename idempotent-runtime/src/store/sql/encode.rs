@@ -21,7 +21,7 @@ pub(crate) fn known<'a>(id: &'a RecordId, known: &CachedVersion) -> [Value<'a>; 
     ]
 }
 
-/// A parameter. What is `None` is NULL, of the type that the column has.
+/// A parameter. `None` is NULL, of the type that the column has.
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
     Bytes(Option<Cow<'a, [u8]>>),
@@ -75,9 +75,9 @@ pub(crate) fn written<'a>(
     ]
 }
 
-/// The parameters of a completion that changes nothing else, in the order in which the dialects
-/// number them that have a statement for it: id, version to write, version that was seen, retention
-/// in microseconds from now, and kind, schema and bytes of the outcome.
+/// The parameters of a completion that changes nothing else. The dialects that have a statement for
+/// it number them in this order: id, version to write, version that was seen, retention in
+/// microseconds from now, and kind, schema and bytes of the outcome.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -> [Value<'a>; 7] {
     let [kind, schema, outcome] = outcome_of(draft.outcome.as_ref());

@@ -1,4 +1,4 @@
-//! What an error of sqlx means to a caller, where no server speaks in it.
+//! The meaning of an error of sqlx to a caller, if it holds no words of a server.
 
 use sqlx::Error;
 
@@ -11,8 +11,8 @@ pub(crate) fn no_row(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
 }
 
-/// Gives an error that kept a connection from being made its kind; `of` gives one to what is no
-/// matter of the handshake.
+/// Gives a kind to an error that kept a connection from being made; `of` gives one to an error that
+/// is no matter of the handshake.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn while_opening(
     error: Error,
@@ -27,7 +27,7 @@ pub(crate) fn while_opening(
     }
 }
 
-/// The kind of what went wrong between a server and us.
+/// The kind of an error between a server and us.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn kind_on_the_way(error: &Error) -> StoreErrorKind {
     match error {
@@ -36,8 +36,8 @@ pub(crate) fn kind_on_the_way(error: &Error) -> StoreErrorKind {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
             StoreErrorKind::Unavailable
         }
-        // Encryption fails so only before it stands: the server has none, or the program was built
-        // without.
+        // Encryption fails in this way only before it is set up: the server has none, or the
+        // program was built without.
         Error::Configuration(_) | Error::InvalidArgument(_) | Error::Tls(_) => {
             StoreErrorKind::Configuration
         }

@@ -1,5 +1,5 @@
-//! What all SQL stores have in common: the columns of a record, and the way to and from them. A
-//! Redis hash has the same ones.
+//! The common part of all SQL stores: the columns of a record, and the way to and from them. A
+//! Redis hash has the same columns.
 //!
 //! A dialect brings its statements and the few lines that hand a [`Value`] to its driver; it orders
 //! parameters as [`written`] does and selects columns as [`COLUMNS`] says.
@@ -58,6 +58,6 @@ pub(crate) use self::{
 };
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time
-/// that somebody deletes in between.
+/// that a record is deleted in between.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) const ROUNDS: u32 = 16;

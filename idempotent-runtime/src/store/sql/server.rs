@@ -1,11 +1,11 @@
-//! How a store on a server is set up: what the builders of Postgres and of MySQL have in common.
+//! How a store on a server is set up: the common part of the builders of Postgres and of MySQL.
 
 use super::TablePrefix;
 use crate::store::{StoreError, pool::Limits};
 
 pub(crate) const DOING: &str = "setting up the store";
 
-/// What a server makes no difference to.
+/// The settings that are the same for every server.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) prefix: Result<TablePrefix, StoreError>,
@@ -45,8 +45,8 @@ macro_rules! sets_up_a_server {
             /// Sets how many connections the calls may use at once: ten unless set, at least one.
             /// Heartbeats have up to two more
             #[doc = concat!($beside, ".")]
-            /// A body that runs and a call that waits hold none. One that has lain idle for three
-            /// minutes is not used again.
+            /// A body that runs and a call that waits hold none. A connection that has lain idle
+            /// for three minutes is not used again.
             pub fn max_connections(mut self, connections: u32) -> Self {
                 self.settings.limits.connections = connections;
                 self
@@ -64,8 +64,8 @@ macro_rules! sets_up_a_server {
             }
 
             /// Sets how long a statement may take: thirty seconds unless set. Then the error is of
-            /// the kind
-            /// [`Unavailable`], and the connection is closed. A lock that somebody else holds it awaits for half as long
+            /// the kind [`Unavailable`], and the connection is closed. For a lock that another
+            /// connection holds it waits half as long
             #[doc = concat!($locks, "; then it is [`Busy`].")]
             ///
             /// [`Busy`]: crate::store::StoreErrorKind::Busy
@@ -82,7 +82,7 @@ macro_rules! sets_up_a_server {
             ///
             /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
             #[doc = concat!($refuses, "a certificate that is not trusted,")]
-            /// [`Unavailable`] where nobody answers in time, and as
+            /// [`Unavailable`] where no server answers in time, and as
             #[doc = concat!("[`", stringify!($store), "::migrate`].")]
             ///
             /// [`Configuration`]: crate::store::StoreErrorKind::Configuration

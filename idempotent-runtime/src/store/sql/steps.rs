@@ -18,9 +18,9 @@ use crate::{
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind},
 };
 
-/// What a select lists, in this order: the version first, so that it alone tells whether a step
-/// stands. In a table `record` stands before them and `life` behind: the id of the record, and the
-/// moment at which its life began.
+/// The columns that a select lists, in this order: the version first, so that it alone tells
+/// whether a step stands. In a table, `record`, the id of the record, stands before them. `life`,
+/// the moment at which its life began, stands behind.
 pub(crate) const STEP_COLUMNS: [&str; 12] = [
     "version",
     "name",
@@ -45,8 +45,9 @@ pub(crate) fn step_set(to: impl Fn(&str) -> String) -> String {
     set.join(", ")
 }
 
-/// The parameters of a write, in the order in which every dialect numbers them: 1 is the id of the
-/// record, 2 to 13 are the columns, and 14 is the version that was seen, or NULL where nothing was.
+/// The parameters of a write, in the order in which every dialect numbers them. Number 1 is the id
+/// of the record, 2 to 13 are the columns, and 14 is the version that was seen, or NULL if none
+/// was.
 pub(crate) fn step_written<'a>(
     call: &'a RecordId,
     seen: Option<Version>,
@@ -115,7 +116,7 @@ fn read(row: &impl Row) -> Result<Step, Damaged> {
     })
 }
 
-/// Why a step was not written; `None` where nothing is in the way any more.
+/// The reason why a step was not written; `None` if nothing is in the way any more.
 pub(crate) fn step_refused(
     next: &Step,
     snapshot: Snapshot,
@@ -128,7 +129,7 @@ pub(crate) fn step_refused(
     stands.map(|step| StepWrite::Stands(Arc::clone(step)))
 }
 
-/// A step that nothing is in the way of is not written either.
+/// The step is not written, although nothing is in its way.
 pub(crate) fn step_is_dropped(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Denied, doing)
         .with_source("nothing is written where nothing stands: a trigger or a rule drops it")

@@ -1,5 +1,5 @@
-//! What an upgrade of the schema has to keep, for the migrator of every dialect: another process
-//! brings the tables to the next release's version while this one goes on.
+//! The promises that an upgrade of the schema has to keep, for the migrator of every dialect.
+//! Another process brings the tables to the next release's version while this one goes on.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,7 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn open(&self) -> impl Future<Output = Result<Self::Store, StoreError>>;
     /// Whether this release can use the tables.
     fn check(&self, store: &Self::Store) -> impl Future<Output = Result<(), StoreError>>;
-    /// Migrates as a start of a release does that has these steps behind those of ours.
+    /// Migrates as a start of a later release does, which has these steps behind ours.
     ///
     /// It waits for the others when it is connected.
     fn upgrade(
@@ -48,9 +48,9 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn prefix(&self) -> &TablePrefix;
 }
 
-/// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays
-/// so; a process of this release that is up goes on. One that starts afterwards goes on where the
-/// next release leaves it room, and is refused where a later one does not.
+/// A running call goes on and is recorded, a recorded one is replayed, and an uncertain one stays
+/// so. A process of this release that is up goes on. A process that starts afterwards goes on if
+/// the next release leaves it room, and is refused if a later one does not.
 pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     let next = Arc::new(next);
     let store = next.open().await.expect("a first start");
@@ -141,7 +141,7 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     let begins = Idempotency::new(begins);
     assert_eq!(charge(&begins, u32::MAX, &runs).await.ok(), Some(u32::MAX));
 
-    // What the last step leaves room for, the one before it has taken away.
+    // The last step leaves room for builds that the step before it has shut out.
     let adds = Step {
         text: step.text.replace("added", "added_again"),
         ..step
@@ -157,7 +157,7 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     }
 }
 
-/// A step after which builds of ours find their columns no more.
+/// A step after which builds of ours no longer find their columns.
 fn renames(prefix: &TablePrefix) -> Step {
     Step {
         text: format!("ALTER TABLE {prefix}records RENAME COLUMN holder TO label;\n"),

@@ -1,9 +1,9 @@
-//! Which version of the schema stands, and which this build needs: the number of steps that were
-//! ever released.
+//! The version of the schema that stands, and the one that this build needs: the number of steps
+//! that were ever released.
 //!
 //! A deploy may be rolled back, and a rolling one starts builds of both releases. So a step says
-//! from which version on builds can use the tables once it is taken, and the database keeps what it
-//! says: an older build goes on where a newer release left it room.
+//! from which version on builds can use the tables once it is taken, and the database keeps that.
+//! An older build goes on if a newer release left it room.
 
 use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
@@ -16,7 +16,7 @@ pub struct Step {
     pub usable_from: i64,
 }
 
-/// What stands in a database; zeros where nothing does.
+/// The versions in a database; zeros if there is no schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The number of the last step.
@@ -70,23 +70,23 @@ pub(crate) fn here(prefix: &TablePrefix, id: &str) -> String {
     format!("{} AND store = '{digits}'", self::id(prefix))
 }
 
-/// The transaction would not commit the record where other calls look for it.
+/// The transaction would commit the record where other calls do not look for it.
 pub(crate) fn is_elsewhere(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, doing).with_source(
         "the transaction is open in another database than the one in which the store keeps its records: begin it over a pool on that one",
     )
 }
 
-/// The table of the records is gone, and that of the versions says that it was made. Nobody makes
-/// it again: whoever lost records has to know.
+/// The table of the records is gone, and that of the versions says that it was made. It is not made
+/// again: an operator has to know that records were lost.
 pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
         "the table `{prefix}records` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make both"
     ))
 }
 
-/// The text that makes the tables: that of the versions, and then each step, with what notes that
-/// it was applied.
+/// The text that makes the tables: that of the versions, and then each step, with the statement
+/// that notes that it was applied.
 pub(crate) fn ddl(mut text: String, steps: &[Step], applied: impl Fn(Found) -> String) -> String {
     for (version, step) in missing(steps, Found::default()) {
         text.push_str(&step.text);

@@ -68,8 +68,8 @@ impl SqliteBuilder {
 
     /// Sets how long a statement waits for a lock that another connection holds: five seconds
     /// unless set, at most 24 days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool
-    /// of the application keeps its own. The callers in line before, in a file that the store
-    /// opened, are waited for up to 30 seconds whatever this says.
+    /// of the application keeps its own. In a file that the store opened, a call waits up to 30
+    /// seconds for the callers in line before it, whatever this says.
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
         self
@@ -77,8 +77,8 @@ impl SqliteBuilder {
 
     /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names
     /// no file, but a database in memory: [`in_memory`](Self::in_memory) says so. A path that
-    /// begins with `sqlite:` is the URL that it looks like. One that begins with `file:`, or holds
-    /// `://`, is refused. Where a file is really called so, write `./` before it.
+    /// begins with `sqlite:` is the URL that it looks like. A path that begins with `file:`, or
+    /// holds `://`, is refused. If a file is really called so, write `./` before it.
     ///
     /// # Errors
     ///
@@ -107,13 +107,13 @@ impl SqliteBuilder {
     }
 
     /// Opens the database that a `sqlite:` URL names, such as `sqlite:payments.db` or
-    /// `sqlite:payments.db?mode=rw`; it is made where it is missing, unless the URL says `mode=rw`
-    /// or `mode=ro`.
+    /// `sqlite:payments.db?mode=rw`; it is made if it is missing, unless the URL says `mode=rw` or
+    /// `mode=ro`.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`StoreErrorKind::Configuration`] for anything but a `sqlite:`
-    /// URL.
+    /// As [`open`](Self::open), and [`StoreErrorKind::Configuration`] for anything except a
+    /// `sqlite:` URL.
     pub async fn connect_url(self, url: &str) -> Result<SqliteStore, StoreError> {
         let Some(place) = url.strip_prefix("sqlite:") else {
             return Err(misuse("the URL does not begin with `sqlite:`"));
@@ -175,7 +175,7 @@ impl SqliteBuilder {
         let options = options
             .busy_timeout(self.busy_timeout)
             .disable_statement_logging();
-        // What stands before an `@` may be the password in a URL of something else.
+        // The text before an `@` may be the password in a URL of something else.
         let file = options.get_filename().display().to_string();
         let file = file.rsplit('@').next().unwrap_or_default().to_owned();
         let open = async {

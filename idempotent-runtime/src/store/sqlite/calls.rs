@@ -1,4 +1,4 @@
-//! The functions that run the statements over a connection, whoever it belongs to.
+//! The functions that run the statements over a connection, the store's or the application's.
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use crate::{
 const CLAIMING: &str = "claiming a record";
 const TOGETHER: &str = "writing a record";
 
-/// Why a record cannot be claimed that is not there.
+/// The reason why a record that is not there cannot be claimed.
 const DROPPED: &str = "nothing is written where nothing stands: a trigger drops it";
 
-/// Where the columns of a record begin in what a refused write answers.
+/// The place where the columns of a record begin in the answer of a refused write.
 const RECORD: usize = 2;
 
 impl Statements {
@@ -42,7 +42,7 @@ impl Statements {
         sql::snapshot(row, 0, 1, DOING)
     }
 
-    /// Puts `next` where `seen` stands, or nothing does.
+    /// Puts `next` where `seen` stands, or where nothing stands if there is none.
     pub(super) async fn swap(
         &self,
         connection: &mut SqliteConnection,
@@ -65,7 +65,7 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         for _ in 0..sql::ROUNDS {
             match self.create_once(connection, id, next).await? {
-                // What was in the way is gone already.
+                // The record that was in the way is gone already.
                 Swap::Refused(Snapshot { record: None, .. }) => {
                     if self.is_elsewhere(connection).await? {
                         return Err(sql::version::is_elsewhere(CLAIMING));
@@ -95,8 +95,8 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         let mut answers = connection.fetch_many(written(&self.create, id, None, next));
         let mut applied = None;
-        // Read to the end where something was written, because what goes wrong at the commit comes
-        // after the row.
+        // Read to the end if something was written, because an error at the commit comes after the
+        // row.
         while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
             if let Either::Right(row) = answer.map_err(|error| failure::of(error, CLAIMING))? {
                 match sql::swapped(&row, RECORD, next.version, CLAIMING)? {
@@ -133,8 +133,8 @@ impl Statements {
         replace(connection, &self.replace, id, seen, next).await
     }
 
-    /// Looks at what stands under the ids of these claims: what answers each of them, where
-    /// something does.
+    /// Looks at the records under the ids of these claims: the answer to each of them, if a record
+    /// stands.
     pub(super) async fn look(
         &self,
         connection: &mut SqliteConnection,
@@ -153,8 +153,8 @@ impl Statements {
     }
 
     /// Puts several drafts where their callers saw that nothing stands, or each where its version
-    /// stands and only finishes. Either all are answered, and what was applied stands, or none is,
-    /// and nothing does once the transaction is rolled back.
+    /// stands and only finishes. Either all are answered, and the applied ones stand. Or none is,
+    /// and none stands once the transaction is rolled back.
     pub(super) async fn together(
         &self,
         connection: &mut SqliteConnection,
@@ -223,7 +223,7 @@ async fn replace(
 }
 
 /// Runs one statement for so many records to its end: the row that each of them is answered with,
-/// where there is one.
+/// if there is one.
 async fn each(
     connection: &mut SqliteConnection,
     query: Query<'static, Sqlite, SqliteArguments>,
@@ -266,7 +266,7 @@ fn written(
 }
 
 /// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop
-/// at its row and swallow what goes wrong when the write is committed, which is after it.
+/// at its row and swallow an error of the commit, which comes after it.
 pub(super) async fn all(
     connection: &mut SqliteConnection,
     query: Query<'static, Sqlite, SqliteArguments>,

@@ -1,4 +1,4 @@
-//! Where a connection comes from.
+//! The source of a connection.
 
 use std::{
     future::pending,
@@ -39,12 +39,12 @@ pub enum Connections {
 
 /// One connection of our own.
 ///
-/// One, because SQLite has one writer: a second connection of the same process would find the file
-/// locked and sleep in SQLite's own back-off, where a caller in line for the first one is woken at
-/// once: sixteen callers took twice as long through four connections. And not a pool of one,
-/// because a pool pings each connection that comes back, in a task that it spawns on the caller's
-/// runtime: while user code blocks that runtime, nobody, not even a heartbeat on another thread,
-/// would get the connection.
+/// There is one, because SQLite has one writer. A second connection of the same process would find
+/// the file locked and sleep in SQLite's own back-off. A caller in line for the first one is woken
+/// at once. Sixteen callers took twice as long through four connections. And it is not a pool of
+/// one, because a pool pings each connection that comes back, in a task that it spawns on the
+/// caller's runtime. While user code blocks that runtime, no call, not even a heartbeat on another
+/// thread, would get the connection.
 #[derive(Debug)]
 pub struct Held {
     options: SqliteConnectOptions,
@@ -65,7 +65,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// Where none is free for as long as a caller waits, or none can be opened.
+    /// It fails if none is free for as long as a caller waits, or none can be opened.
     pub async fn acquire(&self, doing: &'static str) -> Result<Lent, StoreError> {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
@@ -78,8 +78,8 @@ impl Connections {
         }
     }
 
-    /// Whether what is written lies in a file with a log. Nothing else has one, whatever it is
-    /// called: neither a database in memory nor one that is deleted when it is closed.
+    /// Whether what is written lies in a file with a log. Nothing else has one, whatever its name:
+    /// neither a database in memory nor one that is deleted when it is closed.
     pub(super) async fn is_in_wal(&self, doing: &'static str) -> Result<bool, StoreError> {
         let mut connection = self.acquire(doing).await?;
         let mode = sqlx::query_scalar("PRAGMA main.journal_mode");
@@ -90,7 +90,7 @@ impl Connections {
         Ok(mode == "wal")
     }
 
-    /// Whether somebody else has the one connection in hands.
+    /// Whether another call has the one connection in hands.
     pub(super) fn is_in_use(&self) -> bool {
         match self {
             Connections::Held(held) => held.connection.try_lock().is_err(),
@@ -98,7 +98,7 @@ impl Connections {
         }
     }
 
-    /// A connection of its own to the same database; `None` where the database is inside the one
+    /// A connection of its own to the same database; `None` if the database is inside the one
     /// connection. It locks the file for itself in no case: that would keep the application from
     /// it.
     pub(super) async fn another(&self, doing: &'static str) -> Result<Option<Self>, StoreError> {
@@ -121,8 +121,8 @@ impl Connections {
     /// Resolves once it is known that a connection of the application's keeps every other one from
     /// the file, and never otherwise.
     ///
-    /// Who asks does not give up: a pool closes the connection that it was about to give then, and
-    /// what is in memory is gone with it.
+    /// The task that asks does not give up: a pool then closes the connection that it was about to
+    /// give, and a database in memory is gone with it.
     pub(super) async fn keep_others_out(&self) {
         if let Connections::Pool(pool) = self {
             let pool = pool.clone();
@@ -173,8 +173,8 @@ pub(crate) async fn has_transaction(
     }
 }
 
-/// Refuses a connection in which the application left a transaction open: what is written there is
-/// answered, and lost where that is rolled back.
+/// Refuses a connection in which the application left a transaction open: a write there is
+/// answered, and lost if that transaction is rolled back.
 async fn check_alone(
     connection: &mut SqliteConnection,
     doing: &'static str,
@@ -222,8 +222,8 @@ impl Held {
     }
 }
 
-/// Connects. Where several processes turn a new file into a WAL file at once, SQLite does not wait
-/// for the lock, so this tries again.
+/// Connects. If several processes turn a new file into a WAL file at once, SQLite does not wait for
+/// the lock, so this tries again.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Error> {
     connect_within(PATIENCE, options).await
 }
@@ -252,15 +252,15 @@ fn is_busy(error: &Error) -> bool {
 }
 
 impl Lent {
-    /// Closes it, whatever runs on it: one of our own, in whose place the next caller opens another
-    /// one.
+    /// Closes it, whatever runs on it. It is one of our own, and the next caller opens another one
+    /// in its place.
     pub(super) fn close(&mut self) {
         if let Lent::Held(connection) = self {
             **connection = None;
         }
     }
 
-    /// Passes an answer on. Where the thread behind the connection has died, the next caller opens
+    /// Passes an answer on. If the thread behind the connection has died, the next caller opens
     /// another one.
     pub fn release<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &answer

@@ -1,4 +1,4 @@
-//! What an error of sqlx or SQLite means to a caller.
+//! The meaning of an error of sqlx or SQLite to a caller.
 
 use sqlx::{Error, error::DatabaseError};
 
@@ -46,12 +46,12 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
     match code.map(|code| code & 0xff) {
         Some(BUSY | LOCKED) => StoreErrorKind::Busy,
         Some(READONLY | PERM | AUTH) => StoreErrorKind::Denied,
-        // A value too big for the file's limits finds no room, whatever the disk has.
+        // A value too big for the file's limits finds no room, even on an empty disk.
         Some(FULL | TOOBIG | NOMEM) => StoreErrorKind::Full,
         Some(CORRUPT | NOTADB) => StoreErrorKind::Corrupt,
         Some(CANTOPEN) => StoreErrorKind::Configuration,
-        // Our statements are fixed texts: SQLite has a word against one only where a table or a
-        // column is missing or is another than ours.
+        // Our statements are fixed texts: SQLite objects to one only if a table or a column is
+        // missing or is another than ours.
         Some(ERROR | SCHEMA | CONSTRAINT) => StoreErrorKind::Schema,
         _ => StoreErrorKind::Other,
     }

@@ -1,15 +1,15 @@
-//! Group commit: what callers write that wait for one connection stands after one commit.
+//! Group commit: the writes of callers that wait for one connection stand after one commit.
 //!
-//! A commit waits for the disk, for several writes no longer than for one. So whoever finds the
-//! connection in the hands of somebody else puts the write into a queue, and the first of them
-//! whose turn comes writes for those behind it, too.
+//! A commit waits for the disk, for several writes no longer than for one. So a caller that finds
+//! the connection in use puts its write into a queue. The first of them whose turn comes writes for
+//! those behind it, too.
 //!
 //! The writes, and the `BEGIN` and `COMMIT` around them, are one message to the thread behind the
-//! connection: between statements that are sent one by one, the file would stay locked for as long
-//! as code that blocks keeps the sender from running. No write is answered before the commit is.
-//! Where one fails, all are rolled back and written one by one, so that each caller is told of its
-//! own failure. Only a lock that somebody else has on the file, and what nobody knows, is told to
-//! all.
+//! connection. If they were sent one by one, the file would stay locked between them for as long as
+//! blocking code keeps the sender from running. No write is answered before the commit is. If one
+//! fails, all are rolled back and written one by one, so that each caller is told of its own
+//! failure. All are told only of a lock that another process has on the file, and of a result that
+//! is unknown.
 
 use std::{
     collections::VecDeque,
@@ -46,12 +46,12 @@ const DOING: &str = "writing a record";
 /// locked while they are written.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The writes that nobody has taken up yet, by their numbers.
+/// The writes that are not taken up yet, by their numbers.
 #[derive(Debug)]
 pub(super) struct Queue {
     writes: Mutex<VecDeque<Write>>,
     next: AtomicU64,
-    /// How long SQLite waits for a lock that somebody else has on the file.
+    /// How long SQLite waits for a lock that another process has on the file.
     busy_timeout: Duration,
 }
 
@@ -62,29 +62,29 @@ pub(super) struct Write {
     pub(super) seen: Option<Version>,
     pub(super) next: Draft,
     number: u64,
-    /// `None` where nothing was written, and its caller has to do it alone.
+    /// `None` if nothing was written, and its caller has to do it alone.
     answer: Sender<Option<Answer>>,
 }
 
 type Answer = Result<Swap, StoreError>;
 
-/// A caller's place in the queue. Dropped before the write is taken up, it takes the write out
-/// again.
+/// A caller's place in the queue. If it is dropped before the write is taken up, it takes the write
+/// out again.
 struct Ticket<'a> {
     queue: &'a Queue,
     number: u64,
 }
 
-/// A connection on which a transaction may be open: dropped so, it is closed, and what it holds
-/// locked is free once its statement has ended.
+/// A connection on which a transaction may be open. If it is dropped so, it is closed, and its
+/// locks are free once its statement has ended.
 struct Open<'a> {
     connection: &'a mut Lent,
     is_over: bool,
 }
 
 impl Inner {
-    /// Writes together with those who wait in the queue. `None` where nothing was written, and the
-    /// caller has to do it alone.
+    /// Writes together with the callers that wait in the queue. `None` if nothing was written, and
+    /// the caller has to do it alone.
     pub(super) async fn swap_together(
         self: &Arc<Self>,
         queue: &Queue,
@@ -107,14 +107,14 @@ impl Inner {
         }
         match turn? {
             Ok(connection) => match ticket.drain() {
-                // Somebody else writes it.
+                // Another caller writes it.
                 writes if writes.is_empty() => drop(connection),
                 writes if writes.len() == 1 => {
                     let mut connection = connection;
                     let swap = self.statements.swap(&mut connection, id, seen, next).await;
                     return Some(connection.release(swap));
                 }
-                // In a task that goes on where this caller goes away: others wait for it.
+                // In a task that goes on if this caller goes away: others wait for it.
                 writes => drop(tokio::spawn(Arc::clone(self).write(connection, writes))),
             },
             Err(error) if ticket.cancel() => return Some(Err(error)),
@@ -126,12 +126,12 @@ impl Inner {
         }
     }
 
-    /// Writes what several callers wait for, the first of whom may drive this task for no longer
-    /// than until it is told.
+    /// Writes for several waiting callers, the first of which may drive this task only until it is
+    /// told.
     async fn write(self: Arc<Self>, mut connection: Lent, mut writes: Vec<Write>) {
         let (mut last, mut failed) = (None, None);
         if writes.iter().all(|write| write.seen.is_none()) {
-            // What stands already is answered by a look, which takes no lock.
+            // A claim of a record that stands already is answered by a look, which takes no lock.
             match self.statements.look(&mut connection, &writes).await {
                 Ok(looks) => {
                     let mut new = Vec::new();
@@ -181,8 +181,8 @@ impl Inner {
         }
     }
 
-    /// Writes one by one what could not be written together, if `failed` says why, and what stands
-    /// alone.
+    /// Writes one by one the writes that could not be written together, if `failed` says why, and a
+    /// write that stands alone.
     async fn write_each(
         &self,
         mut failed: Option<StoreError>,
@@ -214,7 +214,7 @@ impl Inner {
 
     fn tell(&self, answers: impl IntoIterator<Item = (Write, Option<Answer>)>) {
         for (write, answer) in answers {
-            // A caller that went away wakes nobody.
+            // A caller that went away wakes no waiters.
             if let Err(Some(Ok(Swap::Applied(_)))) = write.answer.send(answer) {
                 self.waiters.wake(&write.id);
             }
@@ -226,7 +226,7 @@ fn alike(error: &StoreError) -> StoreError {
     StoreError::new(error.kind(), DOING).with_source(error.to_string())
 }
 
-/// Nobody knows whether it was written.
+/// It is unknown whether it was written.
 fn unknown(why: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(why)
 }
@@ -271,8 +271,8 @@ impl Write {
 }
 
 impl Ticket<'_> {
-    /// Takes this write and others of its kind, as many as can stand after one commit. Empty where
-    /// somebody else has taken it.
+    /// Takes this write and others of its kind, as many as can stand after one commit. Empty if
+    /// another caller has taken it.
     fn drain(&self) -> Vec<Write> {
         let mut writes = self.queue.lock();
         let Some(own) = self.remove_from(&mut writes) else {
@@ -295,7 +295,7 @@ impl Ticket<'_> {
         taken
     }
 
-    /// Takes this write out again; whether nobody else had taken it.
+    /// Takes this write out again; tells whether no other caller had taken it.
     fn cancel(&self) -> bool {
         self.remove_from(&mut self.queue.lock()).is_some()
     }

@@ -1,4 +1,4 @@
-//! What the store and its clones share, and what it does over its own connections.
+//! The state that the store and its clones share, and the work over its own connections.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -33,8 +33,8 @@ pub(super) struct Inner {
     pub(super) waiters: Arc<Waiters>,
     /// The statements for a transaction of the application's, once the id of the store is known.
     pub(super) inside: OnceLock<Statements>,
-    /// `None` where the connections are the application's, or for heartbeats, or the database is in
-    /// no file with a log.
+    /// `None` if the connections are the application's, or for heartbeats, or the database is in no
+    /// file with a log.
     pub(super) queue: Option<Queue>,
 }
 
@@ -54,8 +54,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment:
-    /// that says nothing of the way there.
+    /// Looks at the table. It waits for a lock that another connection has on the file for a
+    /// moment, because that does not tell whether the table can be reached.
     pub(super) async fn wait_for_a_look(&self) -> Result<(), StoreError> {
         let began = SystemTimer.now();
         loop {
@@ -106,7 +106,8 @@ impl Inner {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         match self.swap_together(queue, id, seen, next).await {
-            // What was in the way is gone already, or it was only the bound on `purge_from`.
+            // The record that was in the way is gone already, or it was only the bound on
+            // `purge_from`.
             Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
             Some(answer) => return answer,
             None => {}

@@ -46,7 +46,7 @@ fn steps(prefix: &TablePrefix) -> [Step; 2] {
 CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
     );
-    // A step goes with its record, whoever deletes that.
+    // A step goes with its record, by whatever means that is deleted.
     let steps = format!(
         "CREATE TABLE {prefix}steps (
     record BLOB NOT NULL,
@@ -150,8 +150,8 @@ pub(super) async fn find_id(
     id.map_err(|error| failure::of(error, "looking for the store"))
 }
 
-/// Finds the table of the records, which may be gone whatever that of the versions says. Names are
-/// the same in either case.
+/// Finds the table of the records, which may be gone although that of the versions says that it was
+/// made. Names are the same in upper and lower case.
 async fn find_records(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,

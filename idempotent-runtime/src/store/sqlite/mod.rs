@@ -44,15 +44,16 @@ use crate::{
 ///
 /// Every statement stands alone. Only in a file that the store opened itself, claims that had to
 /// wait for each other stand after one commit, and outcomes likewise. That is one message to the
-/// thread behind the connection; where one of them fails, the file stays locked until the runtime
-/// has come to undo the others: leave no runtime behind that lives on and that nobody drives.
+/// thread behind the connection. If one of them fails, the file stays locked until the runtime has
+/// come to undo the others: leave no runtime behind that lives on and is not driven.
 ///
-/// Move, replace or delete the file only while nobody has it open: whoever has it goes on in the
-/// old one, whoever opens it then begins in another, and neither sees what the other runs.
+/// Move, replace or delete the file only while no process has it open. A process that has it open
+/// goes on in the old one, a process that opens it then begins in another, and neither sees the
+/// other's calls.
 ///
 /// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of
 /// the process leaves. Keys, scopes and outcomes are readable in it, so set the umask, or the
-/// permissions of the folder, where others must not read them;
+/// permissions of the folder, if others must not read them;
 /// [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
 ///
 /// The table `idempotent_records` has a row for each record, `idempotent_steps` one for each
@@ -87,10 +88,10 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where it may not be
-    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release left no room
-    /// for this one or a table is gone, [`Busy`] where somebody locks it, and [`Full`] where there
-    /// is no room.
+    /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where
+    /// it may not be written, [`Corrupt`] where it is no database, [`Schema`] where a newer release
+    /// left no room for this one or a table is gone, [`Busy`] where it stays locked, and [`Full`]
+    /// where there is no room.
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -106,7 +107,7 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// Where SQLite cannot be used at all.
+    /// It fails if SQLite cannot be used at all.
     pub async fn in_memory() -> Result<Self, StoreError> {
         Self::builder().in_memory().await
     }
@@ -114,16 +115,16 @@ impl SqliteStore {
     /// Takes connections from the application's own pool, which is never closed. Call
     /// [`migrate`](Self::migrate) once.
     ///
-    /// Heartbeats have one of their own, with the options of the pool: what its `after_connect`
-    /// does is not done for it. Where the table is not found over it, as where `after_connect`
-    /// gives the key of an encrypted file, or where the pool locks the file for itself
-    /// (`locking_mode = EXCLUSIVE`), heartbeats take connections from the pool, too: have one more
-    /// there than bodies can hold at once.
+    /// Heartbeats have one of their own, with the options of the pool: its `after_connect` is not
+    /// run for it. The table may not be found over it, for example if `after_connect` gives the key
+    /// of an encrypted file. The pool may also lock the file for itself (`locking_mode =
+    /// EXCLUSIVE`). Then heartbeats take connections from the pool, too: have one more there than
+    /// bodies can hold at once.
     ///
     /// A connection that lies in the pool with a transaction open is refused with
-    /// [`Configuration`](crate::store::StoreErrorKind::Configuration), and nothing is written. Leave `read_uncommitted` off where
-    /// connections share a cache: a call would be answered with what another transaction may still
-    /// roll back.
+    /// [`Configuration`](crate::store::StoreErrorKind::Configuration), and nothing is written.
+    /// Leave `read_uncommitted` off if connections share a cache: a call would be answered with
+    /// what another transaction may still roll back.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
         Self::over(Connections::Pool(pool), TablePrefix::default(), None)
@@ -184,8 +185,8 @@ impl SqliteStore {
         migrate::ddl(&self.inner.prefix)
     }
 
-    /// The same over a connection of its own, which has looked at the table: what a pool does with
-    /// its connections when they are made may be what leads there.
+    /// The same over a connection of its own, which has looked at the table: the table may be found
+    /// only after the set-up that a pool gives to its connections.
     async fn another(&self) -> Result<Option<Self>, StoreError> {
         const DOING: &str = "opening a connection for heartbeats";
         let inner = &self.inner;
@@ -254,8 +255,8 @@ impl Store for SqliteStore {
     }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked
-    /// code keeps from running. None where the application's connection keeps every other one from
-    /// the file.
+    /// code keeps from running. There is none if the application's connection keeps every other one
+    /// from the file.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let own = race(self.another(), self.inner.connections.keep_others_out()).await;
         let own = own.transpose()?.flatten();
@@ -312,7 +313,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// Whose transactions it takes part in.
+/// The kind of database in whose transactions it takes part.
 const KIND: &str = "one of SQLite";
 
 #[cfg(test)]

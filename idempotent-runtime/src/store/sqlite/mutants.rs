@@ -18,10 +18,10 @@ use crate::{
     testing::conformance::Subject,
 };
 
-/// What stands in the place of the time.
+/// The values that stand in the place of the time.
 const TIMES: &[(&str, &str)] = &[("NOW", "0"), ("now", "0")];
 
-/// Where nothing needs to be noticed, and why.
+/// The cuts that need not be noticed, and why.
 const UNNOTICED: &str = "
     create | FROM TABLE WHERE id = ?1; -> (id = ?1 OR TRUE) | any row ends the statements
     create | now + max(0, … - coalesce(?15, 0)) -/> (MAX - now) | a purge only looks too early
@@ -65,7 +65,8 @@ impl Bench for Mutant {
         let prefix = TablePrefix::default();
         let mut statements = Statements::new(&prefix);
         let (table, max) = (format!("{prefix}records"), i64::MAX.to_string());
-        // Those of several records at once are made of these, and have tests of their own.
+        // The statements for several records at once are made of these, and have tests of their
+        // own.
         for (name, statement) in [
             ("load", &mut statements.load),
             ("create", &mut statements.create),

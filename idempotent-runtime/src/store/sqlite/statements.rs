@@ -18,16 +18,16 @@ use crate::{
 /// answers the same time everywhere, and reads the clock after it has the lock it writes under.
 pub(super) const NOW: &str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
 
-/// Where a record may begin. Inside a transaction of the application's it is the database of the
-/// store alone.
+/// The places where a record may begin. Inside a transaction of the application's it is the
+/// database of the store alone.
 const ANYWHERE: &str = "WHERE true";
 
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can
 /// expire: what `expires` would be if its holder finished at once. Only this column is indexed, and
-/// a completion leaves it alone, so that it does not write to the index. What somebody must settle
-/// never expires, so it stands behind everything that a purge looks at.
+/// a completion leaves it alone, so that it does not write to the index. A record that an operator
+/// must settle never expires, so it stands behind everything that a purge looks at.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
@@ -48,8 +48,8 @@ pub(super) struct Statements {
     pub(super) here: Option<Arc<str>>,
 }
 
-/// How many writes stand after one commit at most. What they answer has to fit into the channel of
-/// the driver, of 50: where it waits for somebody to read, it waits with the file locked.
+/// How many writes stand after one commit at most. Their answers have to fit into the channel of
+/// the driver, of 50: if it waits for a reader, it waits with the file locked.
 pub(super) const MOST_TOGETHER: usize = 8;
 
 /// One statement for several records, which are one message to the driver.
@@ -85,8 +85,8 @@ impl Together {
         Arc::clone(text)
     }
 
-    /// The text for one of them. By numbers with a dollar the driver finds the parameters of each,
-    /// and by those with a question mark only such as begin with the first.
+    /// The text for one of them. By numbers with a dollar sign the driver finds the parameters of
+    /// each. By numbers with a question mark it finds only those that begin with the first.
     fn of_record(&self, record: usize) -> String {
         let mut pieces = self.of_one.split('?');
         let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -116,10 +116,9 @@ impl Statements {
         let max = i64::MAX;
         let stands = format!("{NOW}, {columns} FROM (SELECT 1) LEFT JOIN {table} ON id = ?1");
         let load = format!("SELECT {stands}");
-        // Three statements in one round trip. Where something stands, the first one shows it and
-        // then fails on purpose, by the absolute value of the least integer, which ends them: a
-        // replay is a look and takes no lock. The third looks where somebody else was quicker than
-        // the second.
+        // Three statements in one round trip. If a record stands, the first one shows it and then
+        // fails on purpose, by the absolute value of the least integer. That ends them: a replay is
+        // a look and takes no lock. The third looks if another call was quicker than the second.
         let create = format!(
             "SELECT {REFUSED}, {NOW}, {columns} FROM {table} WHERE id = ?1
              UNION ALL SELECT abs({min} + 0 * rowid), 0, {columns} FROM {table} WHERE id = ?1;
@@ -161,7 +160,7 @@ impl Statements {
                         FROM (SELECT {NOW} AS now))
              WHERE id = ?1 AND version = ?20 {answered}"
         );
-        // Applied where the record cannot expire earlier than `purge_from` says.
+        // Applied if the record cannot expire earlier than `purge_from` says.
         let finish = format!(
             "UPDATE {table} SET {kept},
                     (token, lease_end, created, finished, expires) = (
@@ -199,7 +198,7 @@ impl Statements {
         }
     }
 
-    /// The same for a transaction of the application's: it claims only where `here` gives a row.
+    /// The same for a transaction of the application's: it claims only if `here` gives a row.
     pub(super) fn inside(&self, here: &str) -> Self {
         let create = self
             .create

@@ -161,7 +161,7 @@ fn the_places_are_used_evenly() {
         called(&cache, &id, b"key");
     }
     let known = ids().filter(|id| cache.done(id).is_some()).count();
-    // Of as many urns as balls, about 63 % are not empty.
+    // If there are as many urns as balls, about 63 % of the urns are not empty.
     assert!(known > PLACES / 2, "{known}");
 }
 

@@ -1,4 +1,4 @@
-//! One for all: who waits here for the same record shares the looks at it.
+//! One for all: calls that wait here for the same record share the looks at it.
 
 use std::{
     future::poll_fn,
@@ -21,7 +21,7 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// How often a record is looked at while somebody waits for it.
+/// How often a record is looked at while a call waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PollInterval {
     /// The first pause; each is twice the one before.
@@ -31,12 +31,12 @@ pub(crate) struct PollInterval {
 }
 
 impl PollInterval {
-    /// Where nobody tells that a record moved.
+    /// For stores without notifications that a record moved.
     pub(crate) const POLLING: Self = Self {
         first: FIRST_PAUSE,
         longest: LONGEST_PAUSE,
     };
-    /// Where somebody tells, and a look is only for the case that this was lost.
+    /// For stores with notifications: a look is only for the case that one was lost.
     #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) const NOTIFIED: Self = Self {
         first: Duration::from_millis(500),
@@ -45,12 +45,11 @@ impl PollInterval {
 }
 
 impl Waiters {
-    /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or
-    /// `at_most` has passed. Of all who wait for one record in this process only one looks again
-    /// and again, at the `interval` that it asks for before each look; when it sees the record move
-    /// it wakes the others, and when it goes away the next one takes its place. Where nobody has
-    /// looked for long, because that one is not polled or waits for an answer, one of the others
-    /// does.
+    /// Waits until the record is no longer at version `seen`, its waiters are woken, or `at_most`
+    /// has passed. Only one of all that wait for one record in this process looks again and again,
+    /// at the `interval` that it asks for before each look. When it sees the record move it wakes
+    /// the others, and when it goes away the next one takes its place. If none has looked for long,
+    /// because that one is not polled or waits for an answer, one of the others does.
     pub(crate) async fn wait<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -93,15 +92,15 @@ impl Waiters {
     }
 }
 
-/// For those who are told from outside.
+/// For waiters that are told from outside.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 impl Waiters {
-    /// Tells whether anybody waits for anything.
+    /// Tells whether any call waits for a record.
     pub(crate) fn are_there(&self) -> bool {
         self.registry.count.load(Ordering::SeqCst) > 0
     }
 
-    /// Wakes everyone: something may have moved, and nobody knows what.
+    /// Wakes all: some record may have moved, and it is unknown which.
     pub(crate) fn wake_all(&self) {
         let mut waiting = self.registry.lock();
         let woken = std::mem::take(&mut waiting.by_ticket);
@@ -123,7 +122,7 @@ async fn has_moved<S: Store + ?Sized>(
 }
 
 impl Waiter {
-    /// Whether it was woken: whoever wakes takes the ticket away.
+    /// Whether it was woken: a wake takes the ticket away.
     fn is_woken(&self) -> bool {
         !self.registry.lock().by_ticket.contains_key(&self.ticket)
     }
@@ -135,7 +134,7 @@ impl Waiter {
         }
     }
 
-    /// Begins to look at the record, unless somebody did since so long ago.
+    /// Begins to look at the record, unless one of its waiters did since so long ago.
     fn looks_for_all(&self, since: Duration) -> bool {
         let mut waiting = self.registry.lock();
         let places = waiting.by_ticket.range(of(&self.ticket.0));
@@ -147,13 +146,14 @@ impl Waiter {
         is_due
     }
 
-    /// Whether it was woken within this time, or nobody else has waited for this record for longer.
+    /// Whether, within this time, it was woken or no other call has waited for this record for
+    /// longer.
     async fn leads_within(&self, time: Duration) -> bool {
         let leads = poll_fn(|context| self.poll_to_lead(context));
         timeout(time, leads).await.is_ok()
     }
 
-    /// Resolves when it was woken, or nobody else has waited for this record for longer.
+    /// Resolves when it was woken, or no other call has waited for this record for longer.
     fn poll_to_lead(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_until(context, |waiting| {
             waiting.first_of(&self.ticket.0) == Some(self.ticket)

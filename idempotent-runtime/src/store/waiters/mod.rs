@@ -1,4 +1,4 @@
-//! Who waits in this process for which record.
+//! The calls that wait in this process, and the records that they wait for.
 
 #[cfg(any(
     feature = "mysql",
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Knows who waits in this process for which record.
+/// Knows which calls wait in this process for which record.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     registry: Arc<Registry>,
@@ -35,7 +35,7 @@ pub(crate) struct Waiters {
 
 #[derive(Debug, Default)]
 struct Registry {
-    /// How many wait for anything, so that a write that nobody waits for takes no lock.
+    /// How many calls wait for a record, so that a write that no call waits for takes no lock.
     count: AtomicUsize,
     waiting: Mutex<Waiting>,
 }
@@ -46,7 +46,7 @@ struct Waiting {
     by_ticket: BTreeMap<(RecordId, u64), Place>,
 }
 
-/// Where a caller stands among those who wait.
+/// The place of a caller among those that wait.
 #[derive(Debug, Default)]
 struct Place {
     waker: Option<Waker>,
@@ -60,7 +60,8 @@ struct Place {
     looked: Option<tokio::time::Instant>,
 }
 
-/// Resolves at the first wake of its id after it was registered. Dropped, it is forgotten.
+/// Resolves at the first wake of its id after it was registered. When it is dropped, it is
+/// forgotten.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     registry: Arc<Registry>,
@@ -73,7 +74,7 @@ impl Waiters {
     }
 
     /// Begins to wait for `id`. A caller looks at the record *after* that, or holds the lock under
-    /// which it is written; else the wake may have come before the waiter.
+    /// which it is written. Else the wake may have come before the waiter.
     pub(crate) fn register(&self, id: &RecordId) -> Waiter {
         let mut waiting = self.registry.lock();
         waiting.next_ticket += 1;
@@ -88,7 +89,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes everyone who waits for `id`. A caller does that *after* the write can be seen.
+    /// Wakes all calls that wait for `id`. A caller does that *after* the write can be seen.
     pub(crate) fn wake(&self, id: &RecordId) {
         if self.registry.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -153,7 +154,7 @@ impl Waiting {
     }
 }
 
-/// The tickets of those who wait for `id`.
+/// The tickets of the calls that wait for `id`.
 fn of(id: &RecordId) -> RangeInclusive<(RecordId, u64)> {
     (*id, u64::MIN)..=(*id, u64::MAX)
 }
@@ -173,7 +174,7 @@ impl Drop for Waiter {
         self.registry
             .count
             .store(waiting.by_ticket.len(), Ordering::SeqCst);
-        // Where this one looked for all of them, the next one does.
+        // If this one looked for all of them, the next one does.
         let next = waiting
             .first_of(&self.ticket.0)
             .filter(|next| *next > self.ticket)

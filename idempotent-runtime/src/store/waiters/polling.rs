@@ -1,4 +1,4 @@
-//! Looking again and again, where nobody says that a record moved.
+//! Looking again and again, if no notification says that a record moved.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) async fn poll_until_moved<S: Store + ?Sized>(
     looked.unwrap_or(Ok(()))
 }
 
-/// Somewhere in the upper half of `pause`, so that those who began together do not look together.
+/// Somewhere in the upper half of `pause`, so that calls that began together do not look together.
 pub(super) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::random_range(0.5..=1.0))
 }

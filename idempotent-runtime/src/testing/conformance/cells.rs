@@ -53,7 +53,7 @@ pub(super) async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dy
     assert_eq!(snapshot.record, Some(first));
 }
 
-/// F05, F08, F09: who saw the version that stands writes the next one.
+/// F05, F08, F09: a client that saw the version that stands writes the next one.
 pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let endings = [
@@ -77,7 +77,7 @@ pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subjec
     }
 }
 
-/// F08, F09: who saw another version writes nothing, whatever the draft.
+/// F08, F09: a client that saw another version writes nothing, whatever the draft.
 pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -95,7 +95,7 @@ pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn Subject
     }
 }
 
-/// D16: prolonging or ending what is not there is refused, and creates nothing.
+/// D16: prolonging or ending a record that is not there is refused, and creates nothing.
 pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -110,9 +110,9 @@ pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Su
     }
 }
 
-/// A05: an expired record still stands: who would claim must have seen it, so that its token
-/// counts. What is done or released may be gone by itself, and what begins there has a greater
-/// token all the same.
+/// A05: an expired record still stands: a claim must have seen it, so that its token counts. A done
+/// or released record may be gone by itself, and a record that begins there has a greater token all
+/// the same.
 pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
@@ -206,7 +206,7 @@ pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) 
     assert!(record.token > held.token);
 }
 
-/// What a draft says to keep stays as it stands, also after time has passed.
+/// The moments that a draft says to keep stay as they stand, also after time has passed.
 pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
@@ -236,7 +236,7 @@ pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     assert_eq!(ended.expires, before.expires);
 }
 
-/// Where nothing stood there is no moment to keep: a lease and a retention that a draft keeps there
+/// There is no moment to keep if nothing stood: a lease and a retention that a draft keeps there
 /// are over at once.
 pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
@@ -276,8 +276,8 @@ pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
     }
 }
 
-/// Whoever claims what is done is shown it and the time, whatever a client knows of it: also where
-/// nothing but the version tells that it is another outcome.
+/// A claim of a done record is shown it and the time, whatever a client knows of it: also if only
+/// the version tells that it is another outcome.
 pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
@@ -356,7 +356,7 @@ pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     }
 }
 
-/// What is seen without asking is what a look finds, after every write of every client.
+/// A peek sees without asking what a look finds, after every write of every client.
 pub(super) async fn a_peek_sees_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let peeks_true = async || {

@@ -1,5 +1,5 @@
-//! The time that a store tells, and the tokens that come from it. Whose clock that is cannot be
-//! seen where clients and server have the same one.
+//! The time that a store tells, and the tokens that come from it. If clients and server have the
+//! same clock, it cannot be seen whose clock it is.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// D01, D02, D19: a lease is over by the time that every client of the store is told, and not
-/// before. Where they are all on one machine with the server, a store that takes the process's time
+/// before. If they are all on one machine with the server, a store that takes the process's time
 /// passes, too.
 pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
@@ -87,7 +87,7 @@ pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Sub
     }
 }
 
-/// A token is above the floor it was given, also where that lies in the future.
+/// A token is above the floor it was given, also if that lies in the future.
 pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
     let store = subject.store().await;
     let now = look(&*store, id(1)).await.now;
@@ -169,8 +169,8 @@ pub(super) async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
     }
 }
 
-/// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later
-/// where records were aged in its place.
+/// Resolves when the store's clock is past a token: at once if the clock was moved, a tick later if
+/// records were aged in its place.
 async fn after(store: &dyn Store, token: FencingToken) {
     let passed = async {
         while u64::try_from(look(store, id(0)).await.now.as_micros()).unwrap_or(0) <= token.as_u64()

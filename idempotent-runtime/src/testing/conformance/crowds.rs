@@ -17,7 +17,7 @@ use crate::{
 const CROWD: usize = 64;
 const CLIENTS: usize = 8;
 
-/// F11: of 64 claims at once, one wins, and everybody else is shown it.
+/// F11: of 64 claims at once, one wins, and all others are shown it.
 pub(super) async fn of_many_claims_at_once_one_wins(subject: &dyn Subject) {
     for round in 0..4 {
         race(subject, id(round), None, |_| claim()).await;

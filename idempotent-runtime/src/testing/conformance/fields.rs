@@ -1,4 +1,4 @@
-//! What is written comes back, whatever it is.
+//! Every written value comes back, whatever it is.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(super) async fn every_field_comes_back(subject: &dyn Subject) {
     }
 }
 
-/// A claim over a record of which nothing stays but its subject.
+/// A claim over a record of which only the subject stays.
 fn unlike(record: &Record) -> Draft {
     let on_crash = match record.on_crash {
         OnCrash::Rerun => OnCrash::Uncertain,
@@ -95,7 +95,7 @@ fn unlike(record: &Record) -> Draft {
 }
 
 /// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane,
-/// what is no text at all, empty, and 64 KiB.
+/// bytes that are no text at all, empty, and 64 KiB.
 pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
     let store = subject.store().await;
     let planes: String = (0..=16)
@@ -130,7 +130,8 @@ pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
     }
 }
 
-/// A stream of numbered calls has an outcome in every state: what stands of its last number.
+/// A stream of numbered calls has an outcome in every state: the one that stands of its last
+/// number.
 pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let stream = |text: &'static str| {

@@ -1,4 +1,4 @@
-//! What every store must do, as a suite that anybody's store can run.
+//! The duties of every store, as a suite that any store can run.
 //!
 //! A store's test is a [`Subject`], which says how to reach the store, and one line:
 //!
@@ -56,9 +56,9 @@ pub trait Subject: Send + Sync {
     /// before: connections of its own, where the store has connections.
     async fn store(&self) -> Arc<dyn Store>;
 
-    /// Moves the store's clock on, as far as the records can tell: by a manual clock, or by ageing
-    /// what stands there, that is by taking `by` away from `lease_end`, `created`, `finished` and
-    /// `expires` of every record, and from what tells the life of a step.
+    /// Moves the store's clock on, so that the records show it: by a manual clock, or by ageing the
+    /// records that stand there. To age them, take `by` away from `lease_end`, `created`,
+    /// `finished` and `expires` of every record, and from the moment that tells the life of a step.
     async fn advance(&self, by: Duration);
 }
 
@@ -90,7 +90,7 @@ impl Case {
     ///
     /// # Panics
     ///
-    /// When the store does not hold.
+    /// It panics if the store fails the case.
     pub async fn run(&self, subject: Arc<dyn Subject>) {
         if let Err(ended) = (self.begin)(subject).await {
             resume_unwind(ended.into_panic());
@@ -116,8 +116,8 @@ pub async fn run_named<S: Subject + 'static>(name: &str, subject: S) {
 ///
 /// # Panics
 ///
-/// At the first case that the store fails; the name of the case is printed before, by the `tracing`
-/// event that announces it.
+/// It panics at the first case that the store fails; the name of the case is printed before, by the
+/// `tracing` event that announces it.
 pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
     for case in cases() {
         tracing::info!(case = case.name, "conformance");

@@ -80,7 +80,7 @@ pub(super) async fn a_stale_owner_cannot_release(subject: &dyn Subject) {
     refused(&*a, id(1), Some(held.version), &release(&first)).await;
 }
 
-/// D08: a duplicate that was refused cannot end what it does not hold.
+/// D08: a duplicate that was refused cannot end a record that it does not hold.
 pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
     let (a, b) = (subject.store().await, subject.store().await);
     let first = applied(&*a, id(1), None, &claim()).await;
@@ -130,8 +130,8 @@ pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn
     assert_eq!(record, done);
 }
 
-/// What heartbeats are given reaches the same records: a call that claims through the one is
-/// prolonged and ended through the other.
+/// The store that heartbeats are given reaches the same records: a call that claims through one
+/// store is prolonged and ended through the other.
 pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
     let store = subject.store().await;
     let own = store.for_heartbeats().await;

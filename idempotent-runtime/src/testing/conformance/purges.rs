@@ -1,4 +1,4 @@
-//! Deleting what nobody needs any more.
+//! Deleting records that are no longer needed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,8 +16,8 @@ use crate::{
     store::{Store, Swap},
 };
 
-/// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must
-/// settle. What is done or released may be gone by itself once it is expired.
+/// F16, F17, I12: a purge deletes expired records, and none that a call still holds or an operator
+/// must settle. A done or released record may be gone by itself once it is expired.
 pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let store = subject.store().await;
     let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
@@ -102,7 +102,8 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     );
 }
 
-/// What an operator resumed and nobody called for again is abandoned like any other record.
+/// A record that an operator resumed and no call asked for again is abandoned like any other
+/// record.
 pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -139,7 +140,7 @@ pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
     assert_eq!(counts, [0, 10, 10, 5, 0]);
 }
 
-/// A record that was expired and is claimed again is nobody's to purge.
+/// A record that was expired and is claimed again must not be purged.
 pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 2).await;
@@ -159,8 +160,8 @@ pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
 }
 
-/// A purge looks and deletes in one step: one that deletes what it saw before takes a record from
-/// whoever has claimed it meanwhile.
+/// A purge looks and deletes in one step: one that deletes what it saw before takes a record from a
+/// call that has claimed it meanwhile.
 pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
     subject: &dyn Subject,
 ) {
@@ -175,7 +176,7 @@ pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
         let begun = swap(&*taker, id(round), None, &abandoned).await;
         assert!(matches!(begun, Swap::Applied(_)), "{begun:?}");
         let Some(seen) = look(&*taker, id(round)).await.record else {
-            // Nobody need keep it, so a store that sweeps may have forgotten it.
+            // It need not be kept, so a store that sweeps may have forgotten it.
             continue;
         };
         let again = takeover(&seen);
@@ -209,7 +210,7 @@ pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
     }
 }
 
-/// What is kept for whoever audits is spared until that is over.
+/// A record that is kept for an audit is spared until that is over.
 pub(super) async fn purge_spares_what_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 3).await;
@@ -221,7 +222,7 @@ pub(super) async fn purge_spares_what_is_kept(subject: &dyn Subject) {
     assert_eq!(counts, [0, 0, 3]);
 }
 
-/// What is kept is kept from its expiry on, also where its call ended long after it was claimed.
+/// A kept record is kept from its expiry on, also if its call ended long after it was claimed.
 pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
@@ -242,7 +243,8 @@ pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subj
     assert_eq!(look(&*store, id(1)).await.record, None);
 }
 
-/// What is kept for whoever audits is not forgotten by the store itself either, and binds no call.
+/// A record that is kept for an audit is not forgotten by the store itself either, and binds no
+/// call.
 pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     let store = subject.store().await;
     let mut kept = Vec::new();
@@ -284,8 +286,8 @@ pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     }
 }
 
-/// How long what is expired stays is said by the purge, also of what was to stay for longer when it
-/// was written.
+/// The purge says how long expired records stay, also those that were to stay for longer when they
+/// were written.
 pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     for number in 0..4 {

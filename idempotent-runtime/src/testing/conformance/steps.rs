@@ -42,7 +42,7 @@ pub(crate) fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
     }
 }
 
-/// A step that has begun: nothing but its name is that of [`step`].
+/// A step that has begun: only its name is that of [`step`].
 fn begun(number: u32, attempt_id: AttemptId) -> Step {
     let fingerprint = Fingerprint::from_bytes([4; 32]);
     Step {
@@ -56,7 +56,7 @@ fn begun(number: u32, attempt_id: AttemptId) -> Step {
     }
 }
 
-/// A client, where its store keeps steps.
+/// A client, if its store keeps steps.
 pub(super) async fn client(subject: &dyn Subject) -> Option<Arc<dyn Store>> {
     let store = subject.store().await;
     if store.keeps_steps() {
@@ -142,7 +142,7 @@ pub(super) async fn a_step_comes_back_whole(subject: &dyn Subject) {
     assert_eq!(load(&*store, id(2), 0).await, None);
 }
 
-/// J10: what stands under a name stays, but for a write over its version.
+/// J10: the step that stands under a name stays, except for a write over its version.
 pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
     let Some(store) = client(subject).await else {
         return;
@@ -207,7 +207,7 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
     assert_eq!(load(&*store, id(1), 3).await, None);
 }
 
-/// J01: steps stay over heartbeats, takeovers, and what leaves the record to be settled.
+/// J01: steps stay over heartbeats, takeovers, and writes that leave the record to be settled.
 pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
     let (Some(store), Some(other)) = (client(subject).await, client(subject).await) else {
         return;
@@ -344,7 +344,7 @@ pub(super) async fn many_steps_at_once_do_not_mix(subject: &dyn Subject) {
     }
 }
 
-/// Where a takeover is applied, no step of the attempt before is written from then on.
+/// Once a takeover is applied, no step of the attempt before is written any more.
 pub(super) async fn a_step_beside_a_takeover_is_before_it_or_refused(subject: &dyn Subject) {
     let (Some(a), Some(b)) = (client(subject).await, client(subject).await) else {
         return;

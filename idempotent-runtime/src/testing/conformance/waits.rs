@@ -36,7 +36,8 @@ pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject
     let here = waiting(&store, done.version).await;
     let there = waiting(&other, done.version).await;
     subject.advance(TTL * 2).await;
-    // One that waits may only just be noting that: a purge passes over what somebody else writes.
+    // A call that waits may only just be noting that: a purge passes over a record that another
+    // call writes.
     let gone = async {
         while look(&*store, id(1)).await.record.is_some() {
             let purged = store.purge(10, Duration::ZERO).await;
@@ -92,7 +93,7 @@ pub(super) async fn waiting_holds_nothing(subject: &dyn Subject) {
     }
 }
 
-/// I9: whoever stops waiting changes nothing, and leaves nobody else asleep.
+/// I9: a call that stops waiting changes nothing, and leaves no other call asleep.
 pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
@@ -118,7 +119,7 @@ async fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
                 .wait(&id(1), seen, LONG)
                 .await
                 .expect("a wait is answered");
-            // A wait may end early: whoever waits looks again.
+            // A wait may end early: a call that waits looks again.
             if look(&*store, id(1))
                 .await
                 .record

@@ -1,4 +1,4 @@
-//! A process that dies: when, and what reaches its store by then.
+//! A process that dies: when, and which of its calls reach the store by then.
 
 use std::{
     future::{Future, pending},
@@ -19,7 +19,7 @@ use crate::{
     testing::Operation,
 };
 
-/// Which of its points ends a process. Those of the store are counted apart, because how often a
+/// The point that ends a process. The points of the store are counted apart, because how often a
 /// call gives way may depend on what goes on beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -90,7 +90,7 @@ impl Life {
             course.of_the_store += 1;
             if self.end == End::Store(course.of_the_store) {
                 course.died.get_or_insert(point);
-                // What comes to it may be a task of its own.
+                // The code that comes to the point may be a task of its own.
                 if let Some(waker) = course.waker.take() {
                     waker.wake();
                 }
@@ -123,7 +123,7 @@ impl Life {
     }
 }
 
-/// The store, as a process reaches it that dies.
+/// The store, as it is reached by a process that dies.
 #[derive(Debug)]
 pub(super) struct Mortal {
     store: Arc<dyn Store>,
@@ -142,7 +142,7 @@ impl Mortal {
     ) -> Result<T, StoreError> {
         if self.life.is_over() {
             if self.life.is_ending_here() {
-                // What runs beside it is dead, too, and learns of nothing.
+                // A task that runs beside the call is dead, too, and learns of nothing.
                 pending::<()>().await;
             }
             let kind = StoreErrorKind::Unavailable;

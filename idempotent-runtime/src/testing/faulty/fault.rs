@@ -6,7 +6,7 @@ use crate::{
     testing::Gate,
 };
 
-/// What a call of a store is for: swaps are told apart by their drafts.
+/// The kind of a call of a store. Swaps are told apart by their drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -52,7 +52,7 @@ pub enum On {
     Every,
 }
 
-/// What becomes of a call.
+/// How a fault changes a call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Fault {
@@ -73,7 +73,7 @@ pub enum Fault {
 }
 
 impl Operation {
-    /// What a swap of this draft is for.
+    /// The kind of a swap of this draft.
     pub(in crate::testing) fn of(draft: &Draft) -> Self {
         match (draft.token, draft.state, draft.lease) {
             (TokenRule::Above(_), ..) => Operation::Claim,

@@ -19,8 +19,8 @@ pub(super) fn is_printable(byte: u8) -> bool {
 
 /// Parses the value of one field line.
 pub(super) fn parse(value: &[u8], syntax: Syntax) -> Result<Parsed<'_>, InvalidHeader> {
-    // White space around a value is no part of it (RFC 9110, section 5.5), but not everything that
-    // makes header maps knows.
+    // White space around a value is no part of it (RFC 9110, section 5.5), but not all code that
+    // makes header maps takes it off.
     let value = trim(value);
     match (value.first(), syntax) {
         (None, _) => Err(InvalidHeader::empty()),
@@ -74,7 +74,7 @@ fn quoted(value: &[u8]) -> Result<Parsed<'_>, InvalidHeader> {
     Ok(parsed)
 }
 
-/// What is left to parse.
+/// The bytes that are left to parse.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// What a client sent cannot be its key. The request must not run, not even where a key is
-/// optional: its client believes that it is protected.
+/// A client sent something that cannot be its key. The request must not run, not even where a key
+/// is optional: its client believes that it is protected.
 ///
 /// Its text says what is wrong and what to send instead, and never quotes the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct InvalidHeader {
 }
 
 impl InvalidHeader {
-    /// What is wrong, for programs.
+    /// The reason why it is no key, for programs.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.reason
@@ -49,7 +49,8 @@ impl InvalidHeader {
     }
 }
 
-/// What is wrong with a key, by the names that the member `reason` of a problem document uses.
+/// The reasons why a key is wrong, by the names that the member `reason` of a problem document
+/// uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {

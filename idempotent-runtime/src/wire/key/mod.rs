@@ -32,27 +32,28 @@ const LONGEST: usize = 255;
 /// one key. It is compared character by character: `K` is another key than `k`.
 ///
 /// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it.
-/// It is shown by no `Debug` and has no `Display`, because whoever knows a key and its scope can
+/// No `Debug` shows it and it has no `Display`, because a client that knows a key and its scope can
 /// ask for the stored response.
 ///
 /// # Whose key it is
 ///
 /// A handler behind a layer that tells callers apart is given a key that belongs to its caller: as
-/// a
-/// [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived from them
-/// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took
-/// the same text, and two keys are equal where text and caller are. [`as_str`](Self::as_str) is
-/// what the client sent, nevertheless.
+/// a [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived
+/// from them ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller
+/// who took the same text. Two keys are equal if text and caller are equal.
+/// [`as_str`](Self::as_str) is still the text alone, as the client sent it.
 ///
-/// The key of such a call is the pair of its caller and the client's text, and a caller is its kind
-/// and its name: by that, operators find and settle it, as in `idem.lookup("orders.pay",
+/// The key of such a call is the pair of its caller and the client's text. A caller is its kind and
+/// its name. Operators find and settle the call by that pair, as in `idem.lookup("orders.pay",
 /// None::<&str>, &(("user", user.id), "the client's text"))`. It stands in the record so that
-/// people can read it, unless the handle redacts keys. Whoever makes callers share one space, or no
-/// longer, or has a layer guard a route or no longer, changes the identity of the calls inside.
+/// people can read it, unless the handle redacts keys. The identity of the calls inside changes if
+/// callers begin or stop sharing one space. It also changes if a layer begins or stops guarding a
+/// route.
 ///
 /// Any other key is its text alone: one that was made here, one of a layer whose callers share one
-/// space, and one that the extractor reads itself, because no layer stands around the handler or
-/// the layer only hands its request on. Name the caller beside it there, by `scope = …`.
+/// space, and one that the extractor reads itself. The extractor reads it if no layer stands around
+/// the handler, or if the layer only hands its request on. Name the caller beside such a key, by
+/// `scope = …`.
 ///
 /// # Examples
 ///
@@ -68,7 +69,7 @@ const LONGEST: usize = 255;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey {
     text: Arc<str>,
-    /// To whom it belongs, framed, where a layer knows that.
+    /// The caller to whom it belongs, framed, if a layer knows the caller.
     caller: Option<Arc<[u8]>>,
 }
 
@@ -155,7 +156,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// What stands first of several.
+/// The first part of a key of several parts.
 #[cfg(feature = "tower")]
 struct Part<'a>(&'a dyn KeyPart);
 

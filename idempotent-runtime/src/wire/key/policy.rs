@@ -1,4 +1,4 @@
-//! What a key must be like, beyond being sound.
+//! The rules for a key, beyond being sound.
 
 mod rule;
 
@@ -7,12 +7,12 @@ use std::{borrow::Cow, fmt, ops::RangeInclusive, sync::Arc};
 use self::rule::Rule;
 use super::{IdempotencyKey, InvalidHeader, LONGEST, Reason};
 
-/// What keys a service takes (draft-07, section 2.2: the owner of the resource defines what makes a
-/// key unique).
+/// The rules for the keys that a service takes (draft-07, section 2.2: the owner of the resource
+/// defines what makes a key unique).
 ///
-/// By default 1 to 255 characters of any kind. A key that breaks the policy is answered with 400,
-/// and the answer says what the policy is: a service that publishes it spares its clients from
-/// finding out (draft-07, section 2.5.2).
+/// By default it takes 1 to 255 characters of any kind. A key that breaks the policy is answered
+/// with 400, and the answer says what the policy is. A service that publishes its policy spares its
+/// clients from finding out (draft-07, section 2.5.2).
 ///
 /// # Examples
 ///
@@ -58,8 +58,8 @@ impl KeyPolicy {
         self
     }
 
-    /// Takes only UUIDs of 36 characters, of any version, in either case, but neither nil nor max,
-    /// which are what an unset field holds.
+    /// Takes only UUIDs of 36 characters, of any version, in either case, except nil and max. Those
+    /// two are what an unset field holds.
     ///
     /// Equal UUIDs in different case are different keys: a retry must repeat the key as it was.
     #[must_use]
@@ -67,7 +67,7 @@ impl KeyPolicy {
         self.with(Rule::Uuid)
     }
 
-    /// Takes only ULIDs of 26 characters, in either case, but not the nil one, which is what an
+    /// Takes only ULIDs of 26 characters, in either case, except the nil one, which is what an
     /// unset field holds.
     ///
     /// Equal ULIDs in different case are different keys: a retry must repeat the key as it was.
@@ -76,13 +76,13 @@ impl KeyPolicy {
         self.with(Rule::Ulid)
     }
 
-    /// Refuses keys that look as if the next one could be guessed: numbers of up to 19 digits, a
-    /// word and a number such as `order-42`, a row of characters such as `abcdef`, and those with
-    /// fewer than four different characters.
+    /// Refuses keys that look as if the next one could be guessed. These are numbers of up to 19
+    /// digits, a word and a number such as `order-42`, a row of characters such as `abcdef`, and
+    /// keys with fewer than four different characters.
     ///
-    /// Two clients that count from 1 meet at the same keys, and so does one that lost its counter.
-    /// It is a guess, because it looks at one key at a time; random keys of 20 characters or more
-    /// pass it.
+    /// Two clients that count from 1 meet at the same keys. A client that lost its counter meets
+    /// its own old keys. The check is a guess, because it looks at one key at a time; random keys
+    /// of 20 characters or more pass it.
     #[must_use]
     pub fn refuse_sequential(self) -> Self {
         self.with(Rule::NotSequential)
@@ -148,13 +148,13 @@ impl KeyPolicy {
         self.length.clone()
     }
 
-    /// The regular expression of the keys, without anchors, where a rule has one.
+    /// The regular expression of the keys, without anchors, if a rule has one.
     #[must_use]
     pub fn pattern(&self) -> Option<&'static str> {
         self.rules.iter().find_map(Rule::pattern)
     }
 
-    /// A key that it takes, where a usual form is among them.
+    /// A key that it takes, if a usual form is among them.
     #[must_use]
     pub fn example(&self) -> Option<&'static str> {
         const FORMS: [&str; 2] = [

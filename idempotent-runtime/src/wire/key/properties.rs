@@ -5,7 +5,7 @@ use sfv::{BareItem, Item, Parser};
 
 use super::{IdempotencyKey, Syntax, field};
 
-/// What `sfv` makes of a value: the string of an item, or nothing.
+/// The result of `sfv` for a value: the string of an item, or nothing.
 fn reference(value: &[u8]) -> Option<String> {
     match Parser::new(value).parse::<Item>().ok()?.bare_item {
         BareItem::String(text) => Some(text.as_str().to_owned()),

@@ -13,9 +13,9 @@ pub enum Syntax {
     ///
     /// Most clients send a bare UUID, which is no string and, depending on its first digit, no
     /// structured field at all. Taking it as a token where it happens to be one would accept three
-    /// of eight. A number, a date or a boolean is taken as it stands as well, while what looks like
-    /// another string, a list or a byte sequence is refused: a value that holds a quotation mark or
-    /// a comma, or begins with `'`, `(` or `:`.
+    /// of eight. A number, a date or a boolean is taken as it stands as well. A value that looks
+    /// like another string, a list or a byte sequence is refused: it holds a quotation mark or a
+    /// comma, or begins with `'`, `(` or `:`.
     #[default]
     Compatible,
     /// The value must be a structured-field string (draft-07, section 2.1; RFC 9651, section
@@ -75,7 +75,7 @@ impl KeyReader {
     }
 
     /// Also reads the key from the field `name`, such as `X-Idempotency-Key`. A request may carry
-    /// both where they hold one key.
+    /// both if they hold the same key.
     #[must_use]
     pub fn also(mut self, name: HeaderName) -> Self {
         if !self.names.contains(&name) {
@@ -89,7 +89,7 @@ impl KeyReader {
     ///
     /// # Errors
     ///
-    /// When what is there is no key, is there twice, even if equal, or breaks the policy. A request
+    /// When the value is no key, is there twice, even if equal, or breaks the policy. A request
     /// with such a field must be refused, also where a key is optional (draft-07, section 5): its
     /// client believes that it is protected.
     pub fn read(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, InvalidHeader> {
@@ -137,14 +137,14 @@ impl KeyReader {
         self.syntax
     }
 
-    /// What a key must be like.
+    /// The rules for a key.
     #[must_use]
     pub fn takes(&self) -> &KeyPolicy {
         &self.policy
     }
 
-    /// What a client must send, for problem documents and documentation, such as *a quoted string
-    /// (RFC 9651 section 3.3.3) of 1 to 255 characters, for example
+    /// The form that a client must send, for problem documents and documentation, such as *a quoted
+    /// string (RFC 9651 section 3.3.3) of 1 to 255 characters, for example
     /// "8e03978e-40d5-43e8-bc93-6894a57f9324"*.
     #[must_use]
     pub fn expects(&self) -> String {

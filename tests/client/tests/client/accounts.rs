@@ -1,4 +1,4 @@
-//! Servers keep the keys of each account apart, and so does what is remembered here.
+//! Servers keep the keys of each account apart, and the client keeps apart what it remembers.
 
 use std::{
     path::Path,
@@ -78,8 +78,8 @@ async fn cl47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_befo
     }
 }
 
-/// A token that was renewed is still the same account's, so what one caller is refused was done
-/// nevertheless.
+/// A token that was renewed is still the same account's. So a call that is refused with one token
+/// was done nevertheless.
 #[tokio::test]
 async fn cl47_what_another_token_was_told_stays() {
     let server = Server::doing([answer(200).body("done"), answer(401)]).await;
@@ -104,7 +104,7 @@ async fn cl47_what_another_token_is_told_ends_no_open_call() {
 
         let open = unfinished(&process.keys).await;
         assert_eq!(open.len(), 1, "of A it is not known what was done");
-        // Whoever goes on with what is listed may have another token by now.
+        // A caller that goes on with what is listed may have another token by now.
         let resumed = open[0].request(&process.client);
         let resumed = resumed.expect("it can be sent");
         let resumed = text(resumed.bearer_auth("renewed")).await;
@@ -136,7 +136,7 @@ async fn cl47_who_retries_outside_ends_its_call_with_a_renewed_token() {
     assert!(unfinished(&keys).await.is_empty());
 }
 
-/// It is no key of theirs to a server that takes keys as they stand.
+/// It is no key of the other token's to a server that takes keys as they stand.
 #[tokio::test]
 async fn cl47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it() {
     let server = Server::doing([Step::Cut]).await;
@@ -218,7 +218,7 @@ async fn cl47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fi
     assert!(!bytes.windows(6).any(|piece| piece == b"s3cr3t"));
 }
 
-/// A key that the server may have forgotten does not become young because somebody else asks.
+/// A key that the server may have forgotten does not become young because another token asks.
 #[tokio::test]
 async fn cl36_an_old_key_is_not_sent_again_with_another_token() {
     let clock = ManualClock::new();
@@ -243,8 +243,8 @@ async fn cl11_a_stream_is_never_answered_by_the_journal() {
     assert_eq!(keys[0], keys[1], "the server compares the bytes");
 }
 
-/// Headers that make a request what it is make another one of it: what one organisation was
-/// answered is not for the other.
+/// Headers that make a request what it is make another one of it. The answer to one organisation is
+/// not for the other.
 #[tokio::test]
 async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     let of_their_own = http::HeaderName::from_static("x-org");
@@ -264,8 +264,8 @@ async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     }
 }
 
-/// Who asks is known by the account, and what changes from one attempt to the next is no part of
-/// the request.
+/// The account tells who asks. Headers that change from one attempt to the next are no part of the
+/// request.
 #[tokio::test]
 async fn cl10_credentials_and_passing_headers_make_no_other_request() {
     let server = Server::doing([answer(200).body("done")]).await;
@@ -288,7 +288,7 @@ fn streamed(text: &'static str) -> reqwest::Body {
     reqwest::Body::wrap(http_body_util::StreamBody::new(frames))
 }
 
-/// Nobody saw whether the stream has the bytes of the call that is open.
+/// It is unknown whether the stream has the bytes of the call that is open.
 #[tokio::test]
 async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
     let steps = [
@@ -305,8 +305,8 @@ async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
     assert_eq!(text(ask("one".into())).await, from_journal("of one"));
 }
 
-/// Nothing is answered from an entry without a digest, so that whoever makes its bytes again may
-/// close it.
+/// Nothing is answered from an entry without a digest, so that a caller that makes its bytes again
+/// may close it.
 #[tokio::test]
 async fn cl08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
     for again in [|| streamed("one"), || reqwest::Body::from("one")] {

@@ -1,4 +1,4 @@
-//! What the client makes of answers.
+//! How the client judges answers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -220,7 +220,7 @@ async fn cl26_timeouts_early_data_and_rate_limits() {
     assert_eq!(outcome(&response).attempts, 2);
 }
 
-/// Signs every attempt anew, and refreshes its token where it is refused.
+/// Signs every attempt anew, and refreshes its token when it is refused.
 #[derive(Default)]
 struct Signs(Arc<Mutex<u32>>);
 

@@ -1,4 +1,4 @@
-//! What the manual says of changing a client whose journal holds an open call, row by row.
+//! The manual's rules for changing a client whose journal holds an open call, row by row.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ impl Open {
         Build(Process::of(set_up(keys)))
     }
 
-    /// Leaves one call open whose answer is lost.
+    /// Leaves one call open, whose answer is lost.
     async fn left_by(server: &Server) -> Self {
         let open = Self::default();
         let old = open.build(Profile::ietf(), |keys| keys);
@@ -98,7 +98,7 @@ async fn a_style_that_changes_leaves_a_call_its_key_as_it_was_written() {
         let new = styled(changed);
 
         assert!(new.charge(&server).await.is_ok());
-        // What is over is asked for with other credentials.
+        // A call that is over is asked for with other credentials.
         assert!(new.charge_with(&server, "renewed").await.is_ok());
 
         assert_eq!(server.requests_with_one_key(), 3);
@@ -154,7 +154,7 @@ async fn a_namespace_or_an_account_that_changes_makes_an_intent_a_new_call() {
         let new = open.build(Profile::ietf(), change);
 
         assert!(new.charge(&server).await.is_ok());
-        // What is listed keeps its key.
+        // A call that is listed keeps its key.
         assert!(new.resume().await.is_ok());
 
         let keys = server.keys();

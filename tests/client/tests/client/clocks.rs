@@ -1,4 +1,4 @@
-//! How old a key is, where clocks stand still or go wrong.
+//! How old a key is when clocks stand still or go wrong.
 
 use std::{sync::Arc, time::Duration};
 
@@ -62,8 +62,8 @@ async fn cl36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
     }
 }
 
-/// It is as old as when the process before this one made it, whatever this one has seen of its
-/// time.
+/// The key is as old as when the process before this one made it. It does not matter how much of
+/// that time this process has seen.
 #[tokio::test]
 async fn cl36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
     let (clock, gate) = (ManualClock::new(), Gate::new());
@@ -83,7 +83,7 @@ async fn cl36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
     assert_eq!(server.seen().len(), 2);
 }
 
-/// Somebody sets the clock again and again, and time passes nevertheless.
+/// The clock is set again and again, and time passes nevertheless.
 #[tokio::test]
 async fn cl36_a_key_gets_old_also_by_a_clock_that_stands_still() {
     let busy = answer(503).with("retry-after", "30");
@@ -100,7 +100,7 @@ async fn cl36_a_key_gets_old_also_by_a_clock_that_stands_still() {
     assert_eq!(server.seen().len(), 2);
 }
 
-/// The clock was set back since the key was made, so how old that is cannot be known.
+/// The clock was set back since the key was made, so the key's age cannot be known.
 #[tokio::test]
 async fn cl36_a_key_from_the_future_is_not_sent_again() {
     let clock = ManualClock::new();
@@ -125,7 +125,8 @@ async fn cl36_a_key_from_the_future_is_not_sent_again() {
     assert_eq!(outcome(&response).attempts, 1);
 }
 
-/// Whoever has no time left is better off with what was not done than with what nobody knows.
+/// A caller that has no time left is better off with a call that was not done than with one whose
+/// outcome is unknown.
 #[tokio::test]
 async fn cl29_nothing_is_sent_after_the_deadline() {
     let server = Server::doing([Step::Cut]).await;

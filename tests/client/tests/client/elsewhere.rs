@@ -1,5 +1,5 @@
-//! What is sent elsewhere than its caller wrote: what follows a redirect, and what another
-//! middleware sends to another address.
+//! Requests that are sent elsewhere than their caller wrote: those that follow a redirect, and
+//! those that another middleware sends to another address.
 
 use idempotent_client::{IdempotencyKeys, Profile};
 use reqwest::Request;
@@ -13,8 +13,8 @@ const CONDITIONS: [(&str, &str); 4] = [
     ("if-unmodified-since", "Sun, 06 Nov 1994 12:00:00 GMT"),
 ];
 
-/// They were about what the call was to change, and it is done: what tells of it would be refused
-/// by them.
+/// They were about what the call was to change, and it is done. With them, the request for the
+/// result would be refused.
 #[tokio::test]
 async fn cl34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
     let others = [
@@ -59,7 +59,7 @@ async fn cl34_a_read_keeps_its_conditions_wherever_it_is_led() {
     }
 }
 
-/// Nobody but that middleware knows that it was no redirect.
+/// Only that middleware knows that it was no redirect.
 #[tokio::test]
 async fn cl34_a_middleware_that_changes_the_address_is_named_where_a_key_left_its_origin() {
     let server = Server::doing([answer(201)]).await;

@@ -1,4 +1,4 @@
-//! What the client makes of connections that fail, and where it stops.
+//! How the client judges connections that fail, and where it stops.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -156,7 +156,7 @@ async fn cl22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
     assert_eq!(server.seen().len(), 2);
 }
 
-/// Each of these says that asking again is fine, and none of them what protects a call that is
+/// Each of these says that asking again is fine. None of them says what protects a call that is
 /// repeated.
 #[tokio::test]
 async fn cl22_a_server_s_word_does_not_repeat_what_has_no_protection() {
@@ -184,7 +184,7 @@ async fn cl22_a_server_s_word_does_not_repeat_what_has_no_protection() {
     }
 }
 
-/// The answer was lost, and then somebody before the server did not let the call through.
+/// The answer was lost, and then something before the server did not let the call through.
 #[tokio::test]
 async fn cl21_a_refusal_after_a_lost_answer_is_no_outcome() {
     for status in [401, 403, 405, 413, 421, 429, 431, 501] {
@@ -197,7 +197,7 @@ async fn cl21_a_refusal_after_a_lost_answer_is_no_outcome() {
     }
 }
 
-/// What the server's store did not tell may have been done by an earlier attempt.
+/// An earlier attempt may have done the call, and the server's store did not tell.
 #[tokio::test]
 async fn cl21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {
     let server = Server::doing(vec![problem(503, "idempotency-store-unavailable"); 4]).await;

@@ -1,4 +1,4 @@
-//! What outlives a call, a task and a process.
+//! Calls that outlive their task and their process.
 
 use std::{
     path::Path,
@@ -169,7 +169,7 @@ async fn cl36_an_old_key_is_never_sent_again() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// A key does not get old between two attempts without anybody noticing.
+/// A key that gets old between two attempts is noticed.
 #[tokio::test]
 async fn cl36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
     let server = Server::doing([answer(500), answer(500)]).await;
@@ -242,7 +242,7 @@ async fn cl20_a_call_that_reached_nobody_is_not_left_open_where_its_method_prote
     assert_eq!(process.open().await, 0);
 }
 
-/// Nobody can name it again, so the journal would only grow by it.
+/// No caller can name it again, so the journal would only grow by it.
 #[tokio::test]
 async fn cl11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_over() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -264,7 +264,7 @@ async fn cl11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_o
     }
 }
 
-/// Who was told that nothing happened may have done something else since.
+/// A caller that was told that nothing happened may have done something else since.
 #[tokio::test]
 async fn cl39_what_was_reported_as_not_done_is_not_sent_later() {
     let server = Server::doing([problem(503, "idempotency-overloaded")]).await;
@@ -298,8 +298,8 @@ async fn cl36_a_key_that_many_calls_came_after_is_not_sent_again() {
     assert_eq!(seen.iter().filter(|seen| seen.path == "/pay").count(), 1);
 }
 
-/// What an attempt of an earlier process may have done is not forgotten because this one did
-/// nothing.
+/// An attempt of an earlier process may have done the call. That is not forgotten because this one
+/// did nothing.
 #[tokio::test]
 async fn cl08_what_an_earlier_process_may_have_done_stays_unknown() {
     let clock = ManualClock::new();

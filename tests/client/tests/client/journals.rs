@@ -1,4 +1,4 @@
-//! What a journal keeps, whichever it is.
+//! The entries that a journal keeps, whichever journal it is.
 
 use std::{
     sync::Arc,
@@ -20,7 +20,7 @@ use crate::{
 
 mod file;
 
-/// What a journal of one's own must do as well.
+/// The contract that a journal of one's own must keep as well.
 #[tokio::test]
 async fn every_journal_keeps_the_contract() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -216,7 +216,7 @@ fn call(number: usize, body: &Bytes) -> Entry {
     }
 }
 
-/// As where a loop takes its calls from a buffered stream, and makes another one before it asks for
+/// As when a loop takes its calls from a buffered stream, and makes another one before it asks for
 /// the next.
 #[tokio::test]
 async fn a_call_that_nobody_polls_keeps_no_other_one_from_the_file() {
@@ -285,8 +285,8 @@ async fn cl09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
     assert_eq!(standing.headers, key);
 }
 
-/// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody
-/// has to say that.
+/// A call that is too old to be sent again would be sent as new if it was forgotten by itself. So
+/// an operator has to say that it may be forgotten.
 #[tokio::test]
 async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
     let journal = Arc::new(MemoryJournal::new());
@@ -346,7 +346,7 @@ async fn cl36_what_is_over_is_known_when_its_answer_is_dropped() {
     assert!(kept > 0);
 }
 
-/// Nothing tells its begin from another one but that it has none.
+/// Only its missing begin tells it from another one.
 #[tokio::test]
 async fn cl08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
     let folder = tempfile::tempdir().expect("a folder");

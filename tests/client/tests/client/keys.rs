@@ -55,7 +55,7 @@ fn retries() -> RetryTransientMiddleware<ExponentialBackoff> {
     RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
 }
 
-/// The retry middleware wraps an error of ours, and shows only what lies behind it.
+/// The retry middleware wraps an error of ours, and shows only the cause behind it.
 #[tokio::test]
 async fn cl21_the_key_of_an_unknown_outcome_is_found_in_the_error_of_a_middleware() {
     let server = Server::doing([Step::Cut, Step::Cut]).await;
@@ -88,7 +88,7 @@ async fn cl02_another_middleware_that_retries_repeats_the_key() {
         let retry = retries();
         let client = match inside {
             "inside" => ClientBuilder::new(http).with(keys).with(retry).build(),
-            // Only what is handed on as a response is tried again out there.
+            // Out there, only a response that is handed on is tried again.
             _ => {
                 let plain = builder(&pauses).limits(patient().attempts(1));
                 let url = server.url("/").parse().expect("a URL");
@@ -109,7 +109,7 @@ async fn cl02_another_middleware_that_retries_repeats_the_key() {
     }
 }
 
-/// What a retry would go by must not turn the next call into a repetition.
+/// The facts that a retry would go by must not turn the next call into a repetition.
 #[tokio::test]
 async fn cl02_extensions_that_are_used_again_make_no_repetition() {
     let server = Server::doing(NO_STEPS).await;
@@ -149,7 +149,7 @@ enum Told {
     Failed(Option<ClientKey>),
 }
 
-/// The first one may have been carried out: with the key of another request, it would be sent twice
+/// The first one may have been carried out. With the key of another request, it would be sent twice
 /// under two keys.
 #[tokio::test]
 async fn cl02_another_request_is_refused_while_the_first_one_is_open() {
@@ -336,7 +336,7 @@ async fn cl43_only_the_intent_is_in_its_key() {
     assert_eq!(keys[0], keys[1]);
 }
 
-/// What would be one key for several operations is refused where it can be seen.
+/// A key that several operations would share is refused where it can be seen.
 #[tokio::test]
 async fn cl45_every_operation_of_a_batch_has_a_key_of_its_own() {
     let server = Server::doing(vec![answer(201); 4]).await;

@@ -1,4 +1,4 @@
-//! What the tests of the client share: a server and time that do as they say, and clients.
+//! Tools that the tests of the client share: a server and time that do as they say, and clients.
 
 use std::{
     net::SocketAddr,
@@ -59,7 +59,7 @@ impl Middleware for OnceMore {
     }
 }
 
-/// A client that pauses for no time at all, and all but never gives up.
+/// A client that pauses for no time at all, and almost never gives up.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) http: ClientWithMiddleware,
@@ -155,7 +155,7 @@ pub(crate) fn wish() -> ClientCall {
     ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
-/// An address at which nobody listens.
+/// An address at which no server listens.
 pub(crate) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     listener.local_addr().expect("an address")
@@ -172,11 +172,11 @@ pub(crate) async fn unfinished(keys: &IdempotencyKeys) -> Vec<PendingCall> {
     open.map(|call| call.expect("it can be read")).collect()
 }
 
-/// What a call ended with that has no outcome.
+/// The ending of a call that has no outcome.
 pub(crate) trait Ending {
     fn ending(&self) -> &ClientError;
 
-    /// Nobody knows whether the call took effect: why it ended, and how it went.
+    /// It is unknown whether the call took effect: why it ended, and how it went.
     #[track_caller]
     fn unknown(&self) -> (StopReason, &CallSummary) {
         match self.ending() {

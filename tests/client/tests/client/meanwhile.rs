@@ -1,4 +1,4 @@
-//! What happens to the journal while a call is being made.
+//! Events in the journal while a call is being made.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ struct Meanwhile {
 enum Happens {
     /// It takes no call.
     IsFull,
-    /// While a call is taken up, who began it is told that nothing came of it.
+    /// While a call is taken up, its first caller is told that nothing came of it.
     Withdrawn,
     /// While a call is taken up, more time passes than it has.
     Waits(Pauses),
     /// It takes calls, and then cannot be told anything.
     Fails,
-    /// It writes a call, and nobody hears of that.
+    /// It writes a call, and no answer tells of that.
     IsCut,
     /// It does not say what stands in it.
     IsBusy,
@@ -138,7 +138,8 @@ async fn cl09_where_the_journal_fails_nothing_is_sent() {
     assert!(server.seen().is_empty());
 }
 
-/// What is sent stands in the journal, though somebody else took it out when it was looked for.
+/// A call that is sent stands in the journal, though another process took it out when it was looked
+/// for.
 #[tokio::test]
 async fn cl09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() {
     let server = Server::doing([Step::Cut, Step::Cut]).await;
@@ -151,7 +152,7 @@ async fn cl09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() 
     }
 }
 
-/// What the process before this one sent may have been done, whether there is time for another
+/// The process before this one may have done what it sent, whether there is time for another
 /// attempt or not.
 #[tokio::test]
 async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
@@ -173,7 +174,7 @@ async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
     assert_eq!(process.open().await, 1, "it may have been carried out");
 }
 
-/// It stands there as one to be sent, so whoever resumes it will send it.
+/// It stands there as one to be sent, so the next caller that resumes it will send it.
 #[tokio::test]
 async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
     for refusal in refusals() {
@@ -195,7 +196,8 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_hold
     assert!(call.failure.is_some());
 }
 
-/// Who is told that nothing was sent does something else, so nobody sends it from there.
+/// A caller that is told that nothing was sent does something else, so the call is not sent from
+/// there.
 #[tokio::test]
 async fn cl39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again() {
     let server = Server::doing([Step::Cut]).await;

@@ -38,7 +38,7 @@ async fn cl21_a_long_response_comes_whole() {
     }
 }
 
-/// As one that somebody reads piece by piece, and that is larger than the memory.
+/// As an answer that is read piece by piece, and that is larger than the memory.
 #[tokio::test]
 async fn cl21_of_a_long_document_no_more_than_a_beginning_is_read() {
     let json = answer(200)

@@ -1,5 +1,5 @@
-//! Redirects: the client beneath takes every header along, so a key is kept at its origin by what
-//! it may follow.
+//! Redirects: the client beneath takes every header along. So a limit on what it may follow keeps a
+//! key at its origin.
 
 use idempotent_client::{
     ClientCall, ClientError, IdempotencyKeys, Intent, Origin, Profile, StopReason,
@@ -107,7 +107,7 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
         let told = call.answer.as_ref().expect("the redirect");
         assert_eq!(told.headers["location"], "/payments/");
         assert_eq!(server.seen().len(), 1, "nobody was asked for a list");
-        // The journal holds it open, so that whoever asks again asks the server.
+        // The journal holds it open, so that a caller that asks again asks the server.
         let response = ask().await.expect("an answer");
         assert_eq!(response.text().await.expect("a body"), "receipt");
         let keys = server.keys();
@@ -115,9 +115,9 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
     }
 }
 
-/// What moved stays moved, and who puts the address right asks for another request under the same
-/// key. Nothing but the application can say that nothing was done, also where the journal is the
-/// one that nobody else has.
+/// A resource that moved stays moved. A caller that puts the address right asks for another request
+/// under the same key. Only the application can say that nothing was done, also if no other process
+/// has the journal.
 #[tokio::test]
 async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     let moved = || answer(301).with("location", "/payments/");
@@ -144,7 +144,7 @@ async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     assert_eq!(outcome(&again).origin, Origin::Journal, "what ended stays");
 }
 
-/// As the method of a call asks for: what is not POST does not become a GET by itself.
+/// The method decides: a method other than POST does not become a GET by itself.
 #[tokio::test]
 async fn cl34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
     for status in [301, 302] {
@@ -216,7 +216,8 @@ async fn cl34_a_replayed_redirect_is_told_as_replayed() {
     assert!(outcome(&response).replayed);
 }
 
-/// Whoever puts the middleware on a client of another kind is told, though too late for this key.
+/// A caller that puts the middleware on a client of another kind is told, though too late for this
+/// key.
 #[tokio::test]
 async fn cl34_a_client_that_follows_everything_is_found_out() {
     let elsewhere = Server::doing([answer(201)]).await;
@@ -268,8 +269,8 @@ async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
     }
 }
 
-/// What is not to be found yet is there later: the call is led on again, and does nothing twice
-/// because of its key.
+/// A document that is not to be found yet is there later. The call is led on again, and does
+/// nothing twice because of its key.
 #[tokio::test]
 async fn cl34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     let see = || answer(303).with("location", "/receipts/1");

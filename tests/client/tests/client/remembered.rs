@@ -1,4 +1,4 @@
-//! What a journal answers with, and what is no answer for whoever asks again.
+//! Answers from a journal, and answers that do not count when a caller asks again.
 
 use idempotent_client::{ClientError, KeyStatus, MemoryJournal, Origin, StopReason};
 use idempotent_runtime::testing::ManualClock;
@@ -131,7 +131,7 @@ async fn cl11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     let ask = |body: &'static str| process.charge(&server).body(body).send();
 
-    // The first attempt found no capacity, and the second one an amount that cannot be.
+    // The first attempt found no capacity. The second one found an amount that cannot be.
     let refused = match ask("7").await {
         Ok(answered) if answered.status() == 422 => answered,
         _ => ask("7").await.expect("an answer"),
@@ -156,7 +156,7 @@ async fn cl11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() 
     other.is_another_request();
 }
 
-/// A handler before this one may have acted, and whoever asks again may be told of that.
+/// A handler before this one may have acted, and a caller that asks again may be told of that.
 #[tokio::test]
 async fn cl11_an_answer_that_leaves_its_call_open_is_no_outcome() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
@@ -181,7 +181,7 @@ async fn cl11_an_answer_that_leaves_its_call_open_is_no_outcome() {
     }
 }
 
-/// Whoever has no room for a takeover did nothing; the handler before may have.
+/// A service that has no room for a takeover did nothing; the handler before may have.
 #[tokio::test]
 async fn cl11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
     let full = problem(503, "idempotency-overloaded").with("idempotency-status", "open");

@@ -1,4 +1,4 @@
-//! What is open at a restart, at a server of which nobody knows whether it honours keys.
+//! Calls that are open at a restart, at a server that may or may not honour keys.
 
 use std::sync::Arc;
 
@@ -120,9 +120,9 @@ async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_nam
     }
 }
 
-/// The client sends none of it either where a request comes with such an address. Where one makes a
-/// request of an address by itself, it takes out what is in it, so that what stands in the journal
-/// would be another request.
+/// The client sends no user and password either if a request comes with such an address. It takes
+/// them out of the address if it makes the request itself. Then the entry in the journal would be
+/// another request.
 #[tokio::test]
 async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -221,7 +221,7 @@ async fn cl22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_
     assert_eq!(server.seen().len(), 1, "nothing was sent");
     drop(second);
 
-    // Somebody read the documentation.
+    // An operator read the documentation.
     let third = life(Profile::ietf(), journal().await);
     assert_eq!(third.resend().await, Resend::Possible);
     let response = third.charge(&server).send().await.expect("an answer");
@@ -255,7 +255,7 @@ async fn cl44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// Whoever asks again is not told that this is what came of it.
+/// A caller that asks again is not told that this is what came of it.
 #[tokio::test]
 async fn cl22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_of_keys() {
     for status in [408, 500, 503, 599] {
@@ -280,7 +280,7 @@ async fn cl22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() 
     assert_eq!(response.status(), 200);
 }
 
-/// Somebody found out that nothing had happened.
+/// An operator found out that nothing had happened.
 #[tokio::test]
 async fn cl22_a_call_that_is_forgotten_is_new() {
     let server = Server::doing([Step::Cut]).await;

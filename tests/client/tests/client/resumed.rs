@@ -1,5 +1,5 @@
-//! Calls that no journal keeps: one that may have been done is known in the process, for whoever
-//! sends it again with its key.
+//! Calls that no journal keeps. The process remembers one that may have been done, for a caller
+//! that sends it again with its key.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn why(ended: &Answered) -> StopReason {
     ended.unknown().0
 }
 
-/// Who is told that it did not happen may do it in another way.
+/// A caller that is told that it did not happen may do it in another way.
 #[tokio::test]
 async fn cl39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
     let refusals = [
@@ -124,7 +124,7 @@ async fn cl22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys(
     assert_eq!(server.seen().len(), 1, "it would be done twice");
 }
 
-/// What is known is over, and the same key is a key like any other.
+/// A call whose end is known is over, and its key is a key like any other.
 #[tokio::test]
 async fn cl39_a_call_that_came_to_its_end_leaves_nothing_open() {
     for first in [
@@ -178,7 +178,8 @@ async fn cl16_a_call_that_is_to_come_later_did_nothing() {
     assert_eq!(refused.expect("an answer").status(), 401);
 }
 
-/// What is to come later is another attempt, which says nothing of the one whose answer was lost.
+/// The call that is to come later is another attempt, which says nothing of the one whose answer
+/// was lost.
 #[tokio::test]
 async fn cl16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
     let later = answer(429).with("retry-after", "3600");

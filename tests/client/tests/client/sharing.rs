@@ -1,4 +1,4 @@
-//! Several processes with one journal: what one of them was told is not what another one did.
+//! Several processes with one journal: the answer to one does not tell what another one did.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
     process_with(Arc::clone(journal), clock)
 }
 
-/// One of them sends, and is told only later that nothing came of it; the other one takes the call
+/// One of them sends, and is told only later that nothing came of it. The other one takes the call
 /// up meanwhile, and loses its answer.
 #[tokio::test]
 async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
@@ -50,8 +50,8 @@ async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused()
 }
 
 /// One of them is told that nothing came of its call, and is not to see it sent after that. The
-/// other one sent nothing meanwhile, because it wanted something else, or had no time left, and has
-/// nothing to do with it.
+/// other one sent nothing meanwhile, because it wanted something else, or had no time left. It has
+/// nothing to do with the call.
 #[tokio::test]
 async fn cl33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -143,7 +143,7 @@ impl Listed {
     }
 }
 
-/// Another process took up the call, and what that one does, nobody here knows.
+/// Another process took up the call, and this process does not know what the other one does.
 #[tokio::test]
 async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
     for refusal in refusals() {
@@ -167,7 +167,7 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_u
     }
 }
 
-/// Who was told that nothing happened may have done something else since.
+/// A caller that was told that nothing happened may have done something else since.
 #[tokio::test]
 async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     for refusal in refusals() {
@@ -198,8 +198,8 @@ async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     }
 }
 
-/// Its key is random, so that nobody but the process that took it up would ask for it again; and
-/// that one was told nothing.
+/// Its key is random, so that only the process that took it up would ask for it again. That process
+/// was told nothing.
 #[tokio::test]
 async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() {
     let listed = Listed::behind(answer(201), ClientCall::new()).await;
@@ -223,7 +223,7 @@ async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() 
     assert_eq!(server.keys().len(), 2);
 }
 
-/// What ended since it was listed is answered from the journal.
+/// A call that ended since it was listed is answered from the journal.
 #[tokio::test]
 async fn cl08_what_ended_since_it_was_listed_is_not_sent() {
     let listed = Listed::behind(answer(201), wish()).await;
@@ -245,7 +245,7 @@ async fn cl08_what_ended_since_it_was_listed_is_not_sent() {
     assert_eq!(server.keys().len(), 1);
 }
 
-/// Whoever made it may have changed the same thing again since, and a method that may be repeated
+/// The first caller may have changed the same thing again since. A method that may be repeated
 /// would take that back.
 #[tokio::test]
 async fn cl08_what_ended_since_it_was_listed_is_not_sent_by_another_token_because_of_its_method() {

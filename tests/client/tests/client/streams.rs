@@ -1,4 +1,4 @@
-//! What a server of HTTP/2 says it did not begin is sent again by the client beneath.
+//! Streams that a server of HTTP/2 says it did not begin: the client beneath sends them again.
 
 use http::{Response, StatusCode};
 use reqwest_middleware::ClientWithMiddleware;
@@ -86,8 +86,7 @@ async fn cl35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
     assert_eq!(sent, format!("\"{}\"", key.as_str()));
 }
 
-/// A failed connection tells that nothing was sent, which it does not where an attempt may send
-/// several times.
+/// A failed connection tells that nothing was sent, except if an attempt may send several times.
 #[tokio::test]
 async fn cl35_nothing_else_is_sent_again_by_the_client_beneath() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -141,6 +140,6 @@ async fn go_away_from_the_first_request(mut stream: TcpStream) {
         }
     }
     stream.write_all(&GO_AWAY).await.expect("it is sent");
-    // What the client still says is read, so that closing does not take back what it was told.
+    // The client's last words are read, so that closing does not take back what it was told.
     let _ = stream.read_to_end(&mut Vec::new()).await;
 }

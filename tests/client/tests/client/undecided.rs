@@ -1,5 +1,5 @@
-//! Answers that do not tell what a call came to: they are told, and not remembered as what it came
-//! to.
+//! Answers that do not tell what a call came to. The caller gets them, and they are not remembered
+//! as the outcome.
 
 use http::Method;
 use idempotent_client::{
@@ -25,7 +25,7 @@ fn process(profile: Profile, limits: Limits) -> Process {
     Process::of(keys)
 }
 
-/// What may come of it later, or came of it and is not told.
+/// Answers to a call whose outcome may come later, or has come and is not told.
 fn undecided() -> [Answer; 4] {
     [
         problem(409, "idempotency-request-in-progress"),
@@ -38,7 +38,7 @@ fn undecided() -> [Answer; 4] {
     ]
 }
 
-/// The method may be repeated and was, for as long as it is allowed to: the last answer is all
+/// The method may be repeated and was, for as long as it is allowed to. The last answer is all
 /// there is to tell.
 #[tokio::test]
 async fn cl11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
@@ -69,7 +69,7 @@ async fn cl11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
     }
 }
 
-/// Who was told that nothing happened may have done something else since.
+/// A caller that was told that nothing happened may have done something else since.
 #[tokio::test]
 async fn cl39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
     for last in [
@@ -89,7 +89,7 @@ async fn cl39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
     }
 }
 
-/// Who looks for what is open asks for a few at a time.
+/// A caller that looks for what is open asks for a few at a time.
 #[tokio::test]
 async fn cl08_calls_that_are_being_made_keep_no_other_from_the_list() {
     let server = Server::doing([Step::Hang, Step::Cut]).await;
@@ -185,7 +185,7 @@ async fn cl21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
     }
 }
 
-/// Nobody knows of keys there, but the 409 of this one is said to be about them.
+/// Keys are unknown there, but the 409 of this one is said to be about them.
 #[tokio::test]
 async fn cl13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
     let profile = || Profile::undeclared().conflict(Conflict::InProgress);
@@ -198,8 +198,8 @@ async fn cl13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome(
     }
 }
 
-/// Who says that asking again is no use says nothing of the attempt before, which may still be
-/// running.
+/// An answer that says that asking again is no use says nothing of the attempt before, which may
+/// still be running.
 #[tokio::test]
 async fn cl13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lost_attempt() {
     let word = || answer(409).with("stripe-should-retry", "false");

@@ -1,4 +1,4 @@
-//! Calls whose bytes the journal did not keep, and that are sent again by who can make them again.
+//! Calls whose bytes the journal did not keep. A caller that can make them again sends them again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -125,7 +125,7 @@ async fn cl08_c32_a_form_is_sent_again_that_was_made_again() {
     assert_eq!(lost.process.open().await, 0);
 }
 
-/// Who found out that nothing happened may have done something else since.
+/// An operator who found out that nothing happened may have done something else since.
 #[tokio::test]
 async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent_with_a_body_made_again() {
     let lost = Lost::new().await;

@@ -37,7 +37,7 @@ pub(crate) const WATCH: &str = "/shop.v1.Orders/Watch";
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The shop. What becomes of an order is said by the order itself.
+/// The shop. The order itself says what becomes of it.
 #[derive(Clone)]
 pub(crate) struct Orders {
     runs: Arc<AtomicUsize>,
@@ -157,7 +157,8 @@ impl ServerStreamingService<String> for Watch {
 
     fn call(&mut self, _: Request<String>) -> Self::Future {
         self.0.runs.fetch_add(1, Ordering::SeqCst);
-        // It never ends: whoever reads it to its end before giving anything on gives nothing on.
+        // It never ends: a layer that reads it to its end before giving anything on gives nothing
+        // on.
         let live = tokio_stream::StreamExt::chain(
             tokio_stream::once(Ok("event".to_owned())),
             tokio_stream::pending(),
@@ -198,7 +199,7 @@ pub(crate) fn open(rules: Rules) -> Shop {
 }
 
 impl Shop {
-    /// What is to be served there.
+    /// A shop that is to be served there.
     pub(crate) fn at(incoming: &TcpIncoming, orders: Orders, store: FaultyStore) -> Self {
         let address = incoming.local_addr().expect("it has an address");
         Self {
@@ -217,12 +218,12 @@ impl Shop {
         client
     }
 
-    /// What an order is answered that is carried out.
+    /// The answer to an order that is carried out.
     pub(crate) async fn placed(&self, request: Request<String>) -> Response<String> {
         self.place(request).await.expect("it is placed")
     }
 
-    /// What an order is answered that fails, or is refused.
+    /// The answer to an order that fails, or is refused.
     pub(crate) async fn fails(&self, request: Request<String>) -> Status {
         self.place(request).await.expect_err("it fails")
     }

@@ -26,7 +26,7 @@ fn layer(rules: Rules) -> Result<IdempotencyLayer, Error> {
         .build()
 }
 
-/// What a service answers: header fields, a message, and trailers where there are some.
+/// The answer of a service: header fields, a message, and trailers where there are some.
 #[derive(Clone, Default)]
 struct Says {
     head: Vec<(&'static str, &'static str)>,
@@ -35,7 +35,8 @@ struct Says {
 }
 
 impl Says {
-    /// What a second call with the same key gets: its status of gRPC, and whether it is a replay.
+    /// The answer to a second call with the same key: its status of gRPC, and whether it is a
+    /// replay.
     async fn again(self, rules: Rules, accepts: &'static str) -> (String, bool) {
         let layer = layer(rules).expect("the settings are sound");
         let service = layer.layer(service_fn(move |_| {
@@ -44,7 +45,7 @@ impl Says {
         }));
         let mut last = None;
         let mut calls = 0;
-        // What became of a message that was given on is recorded after its end.
+        // The outcome of a message that was given on is recorded after the message's end.
         while calls < 2 || last.as_ref().is_some_and(|(status, _)| status == "10") {
             calls += 1;
             tokio::task::yield_now().await;

@@ -157,7 +157,7 @@ async fn s_33_nothing_is_left_after_a_lease_where_no_handler_is() {
     }
     assert_eq!(records(&shop).await, 3);
 
-    // A handler of its own has said the last one.
+    // A handler of its own has given the last answer.
     clock.advance(Duration::from_secs(11));
     assert_eq!(shop.idem.purge().await, Ok(2));
     clock.advance(Duration::from_secs(24 * 60 * 60));
@@ -198,7 +198,7 @@ async fn s_33_a_handlers_own_not_found_is_kept() {
     shop.keeps(charge()).await;
 }
 
-/// What matches inside of a service is not seen from outside of it.
+/// A match inside of a service is not seen from outside of it.
 #[tokio::test]
 async fn s_33_a_service_inside_a_router_keeps_no_not_found_and_one_around_it_keeps_all() {
     let layer = Shop::new(Rules::ietf()).layer;

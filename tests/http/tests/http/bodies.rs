@@ -39,7 +39,7 @@ async fn s_84_s_85_a_body_over_the_limit_is_refused_and_does_not_run() {
     assert_eq!((shop.runs(), shop.store.round_trips()), (1, round_trips));
 }
 
-/// Sent again it would break off again, so nobody is told to.
+/// A request that is sent again would break off again, so no client is told to send it again.
 #[tokio::test]
 async fn s_85_a_limit_outside_of_the_layer_is_a_limit() {
     let shop = Shop::new(Rules::ietf());
@@ -152,7 +152,7 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
     is_bound(&shop, "result_unavailable").await;
 }
 
-/// What is recorded of a stream is written after its end, in the background.
+/// The record of a stream is written after its end, in the background.
 pub(crate) async fn until_settled(shop: &Shop) -> Answer {
     while let Ok(Status::Processing { .. }) =
         shop.idem.lookup("http", Some(&("caller", "A")), "k").await
@@ -162,7 +162,7 @@ pub(crate) async fn until_settled(shop: &Shop) -> Answer {
     shop.send(charge()).await
 }
 
-/// Once that is recorded, a retry is refused with this problem, and no handler runs for it.
+/// Once that record is written, a retry is refused with this problem, and no handler runs for it.
 pub(crate) async fn is_bound(shop: &Shop, code: &str) {
     until_settled(shop).await.is_problem(409, code);
     assert_eq!(shop.runs(), 1);

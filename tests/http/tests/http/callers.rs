@@ -1,4 +1,4 @@
-//! Handlers that carry the attribute, called by two who took the same key.
+//! Handlers that carry the attribute, called by two callers that took the same key.
 
 use std::sync::{
     Arc,
@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::{Answer, Ask, CALLER, Shop, layer_over, post};
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Clone)]
 struct Orders {
     idem: Idempotency,
     runs: Arc<AtomicUsize>,
 }
 
-/// What the authentication found out.
+/// The user that the authentication found out.
 #[derive(Clone, Debug)]
 struct User {
     name: String,
@@ -156,7 +156,7 @@ fn receipt(answer: &Answer) -> Receipt {
     serde_json::from_slice(&answer.body).expect("it is a receipt")
 }
 
-/// Two who took the same key for the same request, and repeat it, each get what is theirs.
+/// Two callers that took the same key for the same request, and repeat it, each get what is theirs.
 async fn are_apart(shop: &Shop, path: &str) {
     let mut receipts = Vec::new();
     for (caller, run) in [("alice", 1), ("bob", 2)] {

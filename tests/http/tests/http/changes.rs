@@ -1,4 +1,4 @@
-//! What the manual says of changing a service in use: two builds of it on one store, row by row.
+//! The manual's rules for changing a service in use: two builds of it on one store, row by row.
 
 use axum::body::Body;
 use http::{HeaderName, Response};
@@ -127,8 +127,8 @@ async fn a_key_scope_a_name_a_kind_or_a_caller_that_changes_runs_again() {
     }
 }
 
-/// Stands for an encryption with a key that changes: seals with the newest key, and opens what
-/// older ones and none have sealed.
+/// Stands for an encryption with a key that changes. It seals with the newest key. It opens what
+/// older keys have sealed, and what was not sealed.
 #[derive(Debug)]
 struct Keyring {
     newest: Option<u8>,

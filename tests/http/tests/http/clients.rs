@@ -80,7 +80,7 @@ async fn s_98_a_client_that_hangs_up_changes_nothing() {
     is_recorded(&shop).await;
 }
 
-/// The first run is what a new service over the same store replays.
+/// A new service over the same store replays the first run.
 pub(crate) async fn is_recorded(shop: &Shop) {
     let successor = Shop::over(shop.store.clone(), shop.idem.clone(), Rules::ietf(), silent);
     let again = successor.send(charge()).await;
@@ -198,8 +198,8 @@ async fn a_caller_has_a_bound_of_its_own() {
     shop.send(second).await.is_fresh();
 }
 
-/// Who takes over stands for a handler that may have acted. Refused for want of room, it would free
-/// the key for another request.
+/// A takeover stands for a handler that may have acted. If it was refused for want of room, that
+/// would free the key for another request.
 #[tokio::test]
 async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());

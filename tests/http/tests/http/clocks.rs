@@ -12,8 +12,8 @@ use crate::harness::{Shop, charge, gated, receipt, vanished};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How far the store is from the machine of the test: longer than what is kept, in both directions,
-/// so that whoever asks the wrong clock is wrong.
+/// How far the store's clock is from the machine of the test, in both directions. It is longer than
+/// records are kept, so that code that asks the wrong clock is wrong.
 const SKEWS: [i64; 2] = [-10, 10];
 
 /// A store whose clock is so many minutes off, and stands still.

@@ -101,7 +101,7 @@ async fn s_93_who_is_to_read_a_body_of_several_codings_accepts_each_of_them() {
     }
 }
 
-/// Without the field, nobody could read the body.
+/// Without the field, no client could read the body.
 #[tokio::test]
 async fn s_80_s_93_a_replay_tells_the_coding_of_its_body_whatever_fields_are_kept() {
     for policy in [

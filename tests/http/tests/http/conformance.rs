@@ -14,7 +14,7 @@ use crate::{
     sources,
 };
 
-/// Where tests of the front end stand: a crate, and what of its tests, by the beginning of their
+/// The places of the front end's tests: a crate, and which of its tests, by the beginning of their
 /// paths.
 const TESTS: [(&str, &str); 6] = [
     ("idempotent-runtime/src/lib.rs", "http::"),

@@ -1,4 +1,4 @@
-//! What a service tells of the routes where keys do not count, beside what it does there.
+//! The contract of a service for the routes where keys do not count, beside what it does there.
 
 use http::{HeaderName, Method};
 use idempotent_runtime::http::{Contract, EarlyData, Presence, Rules, problem::Kind};

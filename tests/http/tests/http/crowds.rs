@@ -57,7 +57,7 @@ fn receipt(tenant: &str, key: &str) -> String {
     format!("{key} of {tenant}")
 }
 
-/// What is to be paid under a key.
+/// The amount to be paid under a key.
 fn amount(key: &str) -> Bytes {
     format!("amount for {key}").into()
 }

@@ -55,7 +55,7 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
         "{refused:?}"
     );
     assert_eq!(shop.runs(), 1);
-    // Nobody has purged it yet.
+    // It is not purged yet.
     clock.advance(hours(10));
     let second = shop.send(charge().body("amount=13")).await;
     assert_eq!(second.body, "receipt 2");

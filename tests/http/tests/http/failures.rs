@@ -98,7 +98,7 @@ fn sending_a_long_receipt(
     })
 }
 
-/// What the store says becomes of the only record when its holder vanishes.
+/// The fate of the only record when its holder vanishes, as the store says it.
 async fn on_crash(shop: &Shop) -> OnCrash {
     let records = shop.records().await;
     assert_eq!(records.len(), 1);
@@ -121,7 +121,7 @@ async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answere
         let sent = shop.begin(charge()).await;
         assert_eq!(sent.status(), 200);
 
-        // To the store, a process that is gone is one of which nothing more is heard.
+        // To the store, a process is gone if nothing more is heard of it.
         shop.lose_heartbeats();
         clock.advance(LEASE * 2);
         let answer = shop.send(charge()).await;
@@ -238,7 +238,7 @@ async fn s_107_nothing_runs_without_a_store_unless_that_is_asked_for() {
     assert_eq!(open.runs(), 2);
 }
 
-/// The attempt before it may have been done, and nobody could look.
+/// The attempt before it may have been done, and no look at the store was possible.
 #[tokio::test]
 async fn s_107_what_runs_without_the_store_is_no_outcome_where_it_did_nothing() {
     let open = Rules::ietf().on_outage(OnOutage::Open);

@@ -54,7 +54,7 @@ async fn first_hour_12_s_33_what_no_route_matches_passes_untouched() {
     }
 }
 
-/// From there, nobody sees what the service inside matches.
+/// From there, it cannot be seen what the service inside matches.
 #[tokio::test]
 async fn first_hour_12_s_33_a_service_that_is_nested_or_has_the_layer_around_it_stays_guarded() {
     let around: [(Put, &str); 3] = [

@@ -29,7 +29,7 @@ use tokio::{
 
 use crate::harness::{Answer, Ask, Shop, charge, layer_over, post};
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Clone)]
 struct App {
     idem: Idempotency,
@@ -283,7 +283,7 @@ async fn s_67_an_error_of_ours_frees_the_key_only_where_nothing_was_executed() {
         shop.send(charge()).await.is_problem(409, again_is);
         assert_eq!(shop.runs(), 1, "{kind:?}");
     }
-    // What a handler that failed has done is up to the policy, whoever says that it failed.
+    // The policy says what a handler that failed has done, whichever code says that it failed.
     let shop = Shop::with(Rules::ietf(), |_, _| async {
         Problem::new(Kind::HandlerFailed).into_response()
     });

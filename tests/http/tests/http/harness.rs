@@ -43,7 +43,7 @@ pub(crate) struct Shop {
     runs: Arc<AtomicUsize>,
 }
 
-/// Whoever calls names itself in a header field; who calls itself nobody is not known.
+/// Each caller names itself in a header field. A caller with the name `nobody` is not known.
 pub(crate) const CALLER: HeaderName = HeaderName::from_static("caller");
 
 pub(crate) fn by_caller(request: &Parts) -> Option<String> {
@@ -56,7 +56,7 @@ pub(crate) fn by_caller(request: &Parts) -> Option<String> {
 }
 
 impl Shop {
-    /// Does what somebody can who writes to the store: gives a record another outcome.
+    /// Gives a record another outcome, as a program that writes to the store can do.
     pub(crate) async fn overwrite(&self, id: &RecordId, record: &Record, outcome: RawOutcome) {
         let draft = Draft {
             version: Version::random(),

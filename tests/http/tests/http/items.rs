@@ -188,5 +188,5 @@ pub(crate) const PARTS: &[Part] = &[
     ] },
 ];
 
-/// What does not hold, or not wholly, and why.
+/// The items that do not hold, or not wholly, and why.
 pub(crate) const OPEN: &[(&str, &str)] = &[];

@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 /// The environment variable that says what a process does, and in which folder.
 const ROLE: &str = "IDEMPOTENT_TEST_SERVICE";
 
-/// No test by itself: the entrance of the processes, each of which serves until whoever started it
-/// is gone.
+/// No test by itself: the entrance of the processes. Each of them serves until the process that
+/// started it is gone.
 #[tokio::test]
 async fn service() {
     let Ok(role) = env::var(ROLE) else { return };

@@ -19,7 +19,7 @@ use crate::harness::{Answer, Shop, respond};
 
 const VERSIONS: [Version; 3] = [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2];
 
-/// What belongs to one connection of HTTP/1, as the handler sets it and beside it.
+/// The header fields of one connection of HTTP/1: those that the handler sets, and others.
 const OF_ONE_CONNECTION: [&str; 6] = [
     "connection",
     "keep-alive",
@@ -127,7 +127,8 @@ async fn ask_by_frames(
     }
 }
 
-/// What a server adds to a response on its own connection is no part of what is replayed.
+/// The fields that a server adds to a response on its own connection are no part of what is
+/// replayed.
 fn without_the_servers(mut answer: Answer) -> Answer {
     answer.headers.remove(DATE);
     let length = answer.headers.remove(CONTENT_LENGTH);

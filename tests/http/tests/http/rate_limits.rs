@@ -12,7 +12,7 @@ use idempotent_runtime::http::Rules;
 
 use crate::harness::{Shop, charge};
 
-/// A rate limit: so many requests pass, and what passes counts, whoever answers it.
+/// A rate limit: so many requests pass. A request that passes counts, whichever layer answers it.
 #[derive(Clone)]
 struct Limit(Arc<Mutex<usize>>);
 

@@ -1,5 +1,5 @@
-//! What the README and the manual show of the front end: the README's listing is this one, and a
-//! cut of the manual's.
+//! The listings of the front end in the README and the manual: the README's listing is this one,
+//! and a cut of the manual's.
 
 use std::{fs, path::Path};
 
@@ -113,7 +113,7 @@ async fn authenticate(State(shop): State<Shop>, mut request: Request, next: Next
 
 const CHARGES: &str = "CREATE TABLE charges (user, number, cents, PRIMARY KEY (user, number))";
 
-/// The service of the listing over a file, in which nobody can be charged yet.
+/// The service of the listing over a file, in which no user can be charged yet.
 async fn open() -> (Harness, SqlitePool, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("shop.db");

@@ -20,7 +20,7 @@ struct Order {
     amount: u32,
 }
 
-/// Of nothing there is nothing to sell: the handler says so itself, with the status that extractors
+/// An order for nothing cannot be sold. The handler says so itself, with the status that extractors
 /// have, too.
 async fn place(Json(order): Json<Order>) -> Response {
     match order.amount {

@@ -1,5 +1,5 @@
 //! A2: which paths the rules of a route are for. They are those that a router of axum hands to the
-//! route: what matched less would leave a handler to the rules of all others.
+//! route: a rule that matched fewer would leave a handler to the rules of all others.
 
 use std::convert::Infallible;
 
@@ -168,7 +168,7 @@ async fn a_route_takes_what_axum_takes_where_routers_are_nested() {
     }
 }
 
-/// So the manual says `nest`: by the target, nobody sees to which path inside of the service it
+/// So the manual says `nest`: the target does not show to which path inside of the service it
 /// leads.
 #[tokio::test]
 async fn axum_drops_a_second_slash_behind_a_service_that_is_nested() {

@@ -1,4 +1,4 @@
-//! What the layer says to its operators.
+//! The messages of the layer to its operators.
 
 use std::{
     io,

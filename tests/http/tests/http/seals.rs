@@ -25,7 +25,7 @@ impl Seal for Bound {
     }
 }
 
-/// A shop that says which run it was, and where that is the third one, that nobody knows what
+/// A shop that says which run it was. In the third run, it also says that it is unknown what
 /// happened.
 fn sealed(key_scope: KeyScope) -> Shop {
     let rules = Rules::ietf().key_scope(key_scope);
@@ -73,8 +73,8 @@ async fn s_72_what_somebody_settles_is_sealed_for_its_record() {
     );
 }
 
-/// Does what somebody can who writes to the store: gives each of two records the outcome of the
-/// other.
+/// Gives each of two records the outcome of the other, as a program that writes to the store can
+/// do.
 async fn exchange_outcomes(shop: &Shop) {
     let records = shop.records().await;
     let [(first, one), (second, other)] = &records[..] else {

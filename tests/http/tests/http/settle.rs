@@ -1,4 +1,4 @@
-//! A8: requests whose outcome somebody found out.
+//! A8: requests whose outcome an operator found out.
 
 use std::time::Duration;
 
@@ -44,7 +44,8 @@ async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
     assert_eq!(again.headers["location"], "/receipts/99");
     assert!(!again.headers.contains_key("set-cookie"));
     assert_eq!(shop.runs(), 1);
-    // What was settled stays: by another word, and by the handler, which was only slow.
+    // A settled outcome stays. Another word does not change it, and the handler, which was only
+    // slow, does not either.
     let other = settle().with_response(Response::new("another")).await;
     assert!(other.is_err_and(|error| error.to_string().contains("it has an outcome already")));
     gate.open();
@@ -89,12 +90,12 @@ async fn nobody_knows(_: usize, _: Request<Body>) -> Response<Body> {
     marked(Response::default(), ReplayHint::Uncertain)
 }
 
-/// A shop of which nobody knows what came of a request.
+/// A shop at which it is unknown what came of a request.
 fn uncertain() -> Shop {
     Shop::with(Rules::ietf(), nobody_knows)
 }
 
-/// Somebody copies the fields from a log, of a response that was longer.
+/// An operator copies the fields from a log, of a response that was longer.
 #[tokio::test]
 async fn s_75_a_settled_response_has_the_length_of_its_body_whatever_is_said() {
     for (name, said) in [("content-length", "3"), ("transfer-encoding", "chunked")] {

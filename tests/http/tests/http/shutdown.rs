@@ -113,7 +113,7 @@ async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
 #[test]
 fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends() {
     let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
-    // What the first runtime leaves is written in the background.
+    // The record that the first runtime leaves is written in the background.
     let wait = InFlight::Wait(Duration::from_secs(60));
     for (mark, code) in [
         (None, "result_unavailable"),

@@ -62,7 +62,7 @@ fn read(file: &Path, folder: &Path, module: &str, tests: &mut Vec<String>) {
     }
 }
 
-/// Where a module lies that this file declares, and its own modules.
+/// The file of a module that this file declares, and the folder of its own modules.
 fn place(name: &str, attributes: &[String], file: &Path, folder: &Path) -> (PathBuf, PathBuf) {
     let mut attributes = attributes.iter();
     if let Some(path) = attributes.find_map(|line| within(line, "#[path = \"", "\"]")) {
@@ -77,7 +77,7 @@ fn place(name: &str, attributes: &[String], file: &Path, folder: &Path) -> (Path
     }
 }
 
-/// What stands between the two, at whatever visibility.
+/// The text between the two, at whatever visibility.
 fn within<'a>(item: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let (visibility, rest) = item.split_once(begin)?;
     (visibility.is_empty() || visibility.starts_with("pub"))
@@ -95,8 +95,8 @@ fn is_test(attributes: &[String]) -> bool {
     attributes.any(|line| line == "#[test]" || line.starts_with("#[tokio::test"))
 }
 
-/// Whether what has this attribute is compiled and run: with every feature but those that choose an
-/// encryption, and with the servers for which some tests are ignored elsewhere.
+/// Whether an item that has this attribute is compiled and run: with every feature except those
+/// that choose an encryption, and with the servers for which some tests are ignored elsewhere.
 fn is_run(attribute: &str) -> bool {
     let attribute = attribute.trim_start_matches(['#', '!', '[']);
     if let Some(predicate) = within(attribute, "cfg(", ")]") {

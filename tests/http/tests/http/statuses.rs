@@ -52,7 +52,7 @@ async fn is_released(rules: Rules, status: u16, mark: Option<ReplayHint>) {
     }
 }
 
-/// What a response says of its key beside its status.
+/// The word of a response about its key, beside its status.
 fn says_of_its_key(answer: &Answer) -> Option<&str> {
     let said = answer.headers.get("idempotency-status");
     said.map(|said| said.to_str().expect("it is text"))
@@ -258,7 +258,7 @@ async fn s_90_a_response_that_is_as_long_as_it_may_be_is_kept() {
     again.replays(&first);
 }
 
-/// Stands for encryption: nobody can read it, and whoever has the mask can open it.
+/// Stands for encryption: only code that has the mask can open and read it.
 #[derive(Debug)]
 pub(crate) struct Mask(pub(crate) u8);
 

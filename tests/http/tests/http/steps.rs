@@ -10,7 +10,7 @@ use idempotent_runtime::{BoxError, Error, http::Rules, step};
 
 use crate::harness::{Shop, charge, respond};
 
-/// What the gateway did.
+/// The gateway, with what it did.
 #[derive(Clone, Default)]
 struct Gateway {
     booked: Arc<AtomicUsize>,

@@ -16,7 +16,7 @@ use crate::{
     said::said_during,
 };
 
-/// What observers are told, as text.
+/// The events that observers are told, as text.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<CallOutcome>>>, Arc<Mutex<String>>);
 
@@ -122,7 +122,7 @@ async fn a_life(gate: &Gate) {
     lost.is_problem(503, "store_unavailable");
 }
 
-/// What goes wrong beside the store.
+/// Failures beside those of the store.
 async fn misfortunes(gate: &Gate) {
     let shop = confidential(Rules::ietf().server_errors(ServerErrors::Uncertain), gate);
     let panicking = || asked().header("panic", "1");

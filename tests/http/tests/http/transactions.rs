@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Ask, Shop, post};
 
-/// What the handler has: a database, with its orders and our records in it.
+/// The state of the handler: a database, with its orders and our records in it.
 #[derive(Clone)]
 struct App {
     idem: Idempotency,

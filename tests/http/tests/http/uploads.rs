@@ -134,7 +134,7 @@ async fn first_hour_17_a_body_that_arrives_takes_the_place_of_a_handler() {
     let first = shop.send(whole()).await;
     first.is_fresh();
 
-    // What is known is answered without a place where its body has come.
+    // A known request is answered without a place if its body has come.
     let _slow = Slow::begin(&shop, post("/charges").key("slow")).await;
     shop.send(whole()).await.replays(&first);
 }

@@ -69,7 +69,7 @@ impl App {
         }
     }
 
-    /// Stores a dead letter under its id; the sender is told where the mistake is its own.
+    /// Stores a dead letter under its id; the sender is told if the mistake is its own.
     async fn put_aside(&self, id: &str, _body: &[u8], reason: DeadLetterReason) -> Response {
         self.dead.lock().expect("no panic").insert(id.to_owned());
         let status = match reason {
@@ -153,7 +153,7 @@ async fn a_webhook_runs_once_and_its_duplicates_are_acknowledged() {
     assert_eq!(app.runs(), 2);
 }
 
-/// Without the secret, nobody can occupy an id, or find out whether it is known.
+/// Without the secret, no sender can occupy an id, or find out whether it is known.
 #[tokio::test]
 async fn a_webhook_with_a_wrong_signature_leaves_its_id_free() {
     let (app, _store) = App::new();

@@ -81,8 +81,8 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
     }
 }
 
-/// It shows that the store takes writes again: duplicates of what is known here, and a shutdown,
-/// need not wait for the next try in turn.
+/// The heartbeat shows that the store takes writes again. So duplicates of what is known here, and
+/// a shutdown, need not wait for the next try in turn.
 async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
@@ -123,8 +123,8 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
     assert!(tries <= 2, "{tries} tries for a hundred duplicates");
 }
 
-/// Whoever hangs with an outcome that nobody gets to write must not keep his key for ever, not even
-/// for his own handle.
+/// A call that hangs with an outcome that is never written must not keep its key for ever, not even
+/// for its own handle.
 async fn who_never_ends_is_taken_over(world: World) {
     let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);
@@ -150,7 +150,7 @@ async fn who_never_ends_is_taken_over(world: World) {
     assert_eq!(hangs.await, Ok("again".into()));
 }
 
-/// Nobody knows what becomes of it, not even the handle that runs it.
+/// It is unknown what becomes of the body, even to the handle that runs it.
 async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: World) {
     let owner = world.owner().await;
     owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);

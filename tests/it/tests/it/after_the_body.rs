@@ -1,5 +1,5 @@
-//! What happens once the body has returned: from then on nothing may run it again, whatever the
-//! application's own code does.
+//! Calls whose body has returned: from then on nothing may run it again, whatever the application's
+//! own code does.
 
 use std::{convert::Infallible, time::Duration};
 

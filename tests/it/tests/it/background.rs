@@ -31,9 +31,9 @@ on_every_store![
     an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease,
 ];
 
-/// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to
-/// a holder, a write that is under way while a lease goes by is one that hangs. So many are held at
-/// a gate.
+/// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for. To
+/// a holder, a write that is under way while a lease goes by is one that hangs. So many calls as
+/// `held` are held at a gate.
 async fn pass_time(world: &World, owner: &Owner, held: u64, done: impl Fn(&Owner) -> bool) {
     while !done(owner) {
         let next = owner.timer.until_next().unwrap_or_default();
@@ -136,7 +136,7 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     assert_eq!(world.runs("k"), 1);
 }
 
-/// As where the lease is a tenth of a second, and the store has a slow moment.
+/// As when the lease is a tenth of a second, and the store has a slow moment.
 async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(world: World) {
     const SHORT: Duration = Duration::from_millis(100);
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
@@ -157,7 +157,7 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
     Charge::of(&world, &owner).charges().await;
 }
 
-/// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged
+/// The thread waits for what wakes it, also when a lease that is worth a look is being prolonged
 /// already.
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
@@ -200,7 +200,7 @@ async fn is_recorded_as_happened(
     assert_eq!(world.runs("k"), 1);
 }
 
-/// The second write may go to another server than the first, as where a primary was read-only until
+/// The second write may go to another server than the first, as when a primary was read-only until
 /// another one took over.
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
@@ -216,7 +216,7 @@ async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     is_kept(&world, &owner).await;
 }
 
-/// As a rule of the database may that goes by what is written.
+/// As a rule of the database may do that depends on what is written.
 async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world: World) {
     let owner = world
         .owner_with(|builder| builder.max_run_time(LEASE * 2))
@@ -224,7 +224,7 @@ async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world
     is_recorded_as_happened(&world, &owner, StoreErrorKind::Denied, LEASE * 2).await;
 }
 
-/// Whoever reads it finds the record, and why.
+/// An operator who reads it finds the record, and why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     let world = World::memory().await;
@@ -252,12 +252,12 @@ async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     }
 }
 
-/// As where the disk was full for a while: what kept the outcome out was not the outcome.
+/// As when the disk was full for a while: the outcome itself did not keep it out.
 async fn an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease(world: World) {
     is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Full).await;
 }
 
-/// As where a primary was read-only for a while, because another one takes over.
+/// As when a primary was read-only for a while, because another one takes over.
 async fn an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease(world: World) {
     is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Denied).await;
 }
@@ -281,8 +281,8 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     is_kept(world, &owner).await;
 }
 
-/// A try that got no answer says nothing against the outcome, however long there was none: it is
-/// not left out of the record.
+/// A try that got no answer says nothing against the outcome, however long there was none. The
+/// outcome is not left out of the record.
 async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease(
     world: World,
 ) {

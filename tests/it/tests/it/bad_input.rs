@@ -1,5 +1,5 @@
-//! Bad input: keys, arguments, outcomes and rows that nobody should send. A typed error each, and
-//! nothing runs twice.
+//! Bad input: keys, arguments, outcomes and rows that should never be sent. Each gets a typed
+//! error, and nothing runs twice.
 
 use std::time::Duration;
 
@@ -225,7 +225,8 @@ async fn f29_prune_does_not_need_app(world: World) {
     assert!(world.records().await.is_empty());
 }
 
-/// Makes one finished record in a SQLite file, damages its row, and tells what a duplicate is told.
+/// Makes one finished record in a SQLite file, damages its row, and gives the answer to a
+/// duplicate.
 async fn damaged(damage: &'static str) -> Result<u32, Error> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("idempotency.db");

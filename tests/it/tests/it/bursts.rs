@@ -32,7 +32,7 @@ async fn held_or_rejected(world: World, gate: Gate, key: String) -> Result<Strin
     Ok(format!("{key}, run {}", world.runs(&key)))
 }
 
-/// What four processes would be.
+/// Owners that stand for four processes.
 async fn four(world: &World) -> Vec<Owner> {
     let mut owners = Vec::new();
     for _ in 0..4 {
@@ -161,8 +161,8 @@ async fn c09_different_keys(world: World) {
     assert_eq!(world.records().await.len(), 64);
 }
 
-/// Without coalescing in front of the store: each duplicate tries its claim and finds somebody
-/// running, waits without asking, and looks once when it is woken.
+/// There is no coalescing in front of the store. Each duplicate tries its claim and finds that
+/// another call runs. It waits without asking, and looks once when it is woken.
 async fn c14_a_thousand_duplicates(world: World) {
     let owner = world.owner().await;
     let gate = Gate::new();

@@ -86,7 +86,7 @@ async fn a03_many_replays(world: World) {
 async fn a04_record_expired(world: World) {
     let owner = world.owner().await;
     let first = owner.enter(charge(&world, "k", 12)).await;
-    // Nobody else knows what time it is.
+    // Only the store knows what time it is.
     world.advance_store(HOUR - Duration::from_secs(60)).await;
     assert_eq!(owner.enter(charge(&world, "k", 12)).await, first);
     assert_eq!(owner.idem.purge().await, Ok(0));

@@ -45,8 +45,8 @@ const DROPPED: &str = "dropped";
 
 type Call = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// A store that is not done at once, neither before it takes effect nor after. It tells when the
-/// last one who uses it is gone.
+/// A store that is not done at once, neither before it takes effect nor after. It tells when its
+/// last user is gone.
 #[derive(Debug)]
 struct Yielding {
     store: Arc<dyn Store>,
@@ -250,7 +250,7 @@ async fn a_waiter_dropped_at_every_await(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
-/// What makes the body is the application's code, too: it sees its attempt, and may have done
+/// The code that makes the body is the application's, too. It sees its attempt, and may have done
 /// something when it panics.
 async fn a_panic_while_the_body_is_made(world: World) {
     let (first, next) = (world.owner().await, world.owner().await);
@@ -325,7 +325,7 @@ async fn a_heartbeat_thread_ends_with_its_handle(world: World) {
 }
 
 /// Its caller goes away as soon as the key is claimed. From then on the call has a task of its own,
-/// so that it runs on and is recorded, also where its body had not been polled yet.
+/// so that it runs on and is recorded, also if its body had not been polled yet.
 async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     let owner = world
         .owner_with(|builder| builder.on_crash(OnCrash::Uncertain))

@@ -1,4 +1,4 @@
-//! What the manual says of changing a function that is in use: two builds of one program on one
+//! The manual's rules for changing a function that is in use: two builds of one program on one
 //! store, row by row.
 
 mod identity;
@@ -136,7 +136,7 @@ async fn a_changed_on_crash_is_the_stricter_one_and_stays_so_when_it_is_rolled_b
     }
 }
 
-/// What a call of the build before or after says in place of a value.
+/// The error that a call of the build before or after says in place of a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Failure {
     Declined,

@@ -13,7 +13,7 @@ use crate::harness::{Owner, World};
 /// The lease of a handle that says nothing about it.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// What becomes of a call whose holder vanished, and of a call whose caller goes away.
+/// How a call goes on when its holder vanished, and when its caller goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// The next call runs it again.
@@ -26,12 +26,12 @@ pub(crate) enum Mode {
     Detach,
 }
 
-/// What a reconciling function finds out.
+/// The finding of a reconciling function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It happened, with the value `"found"`.
     Happened,
-    /// Nobody can tell.
+    /// It is unknown whether it happened.
     Unknown,
     /// It did not happen.
     Nothing,
@@ -85,7 +85,7 @@ impl Charge {
         self
     }
 
-    /// What the fingerprint is taken of.
+    /// The argument that the fingerprint is taken of.
     pub(crate) fn amount(mut self, amount: u32) -> Self {
         self.amount = amount;
         self
@@ -158,7 +158,7 @@ impl Charge {
         }
     }
 
-    /// Makes the call, which answers what its body does.
+    /// Makes the call, which answers with the answer of its body.
     pub(crate) async fn charges(&self) {
         let (answer, Self { key, mode, .. }) = (self.call().await, self);
         assert_eq!(answer.as_ref(), Ok(&self.answer), "{key}, {mode:?}");
@@ -177,7 +177,7 @@ impl Charge {
         (call, gate)
     }
 
-    /// Dies inside the body: from then on nothing of the owner reaches the store.
+    /// Dies inside the body: from then on nothing from the owner reaches the store.
     pub(crate) async fn vanishes(self) {
         let owner = self.owner.clone();
         let (call, _) = self.begun().await;
@@ -197,7 +197,7 @@ impl Charge {
     }
 }
 
-/// Makes the call, which is told this.
+/// Makes the call, and asserts that its answer is of this kind.
 pub(crate) async fn is_told(charge: &Charge, this: fn(&Answer) -> bool) {
     let (answer, Charge { key, mode, .. }) = (charge.call().await, charge);
     assert!(this(&answer), "{key}, {mode:?}: {answer:?}");

@@ -1,6 +1,6 @@
-//! The crash matrix: for every call of the store that a first call makes, before and after it takes
-//! effect, and in every mode, the process is cut off there, for good or for one answer; then two
-//! others call.
+//! The crash matrix. The process is cut off at every call of the store that a first call makes.
+//! This happens before and after the call takes effect, in every mode, for good or for one answer.
+//! Then two others call.
 
 use std::{
     sync::{
@@ -31,7 +31,7 @@ on_every_store![
     d28_crash_matrix_of_a_takeover,
 ];
 
-/// Where the process is cut off from its store.
+/// The moment at which the process is cut off from its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The call does not arrive.
@@ -107,14 +107,14 @@ impl Store for Severed {
     }
 }
 
-/// What every history must have come to: `first` is what the first call was told, if it lived to be
-/// told anything.
+/// Asserts the end that every history must come to. `first` is the answer to the first call, if it
+/// lived to be told anything.
 async fn check(world: &World, charge: &Charge, key: &str, mode: Mode, first: Option<Answer>) {
     let began = world.runs(key);
     let second = charge.call().await;
     let third = charge.call().await;
 
-    // Never stuck beyond the lease.
+    // It is never stuck beyond the lease.
     assert!(!is_in_progress(&second), "{second:?}");
     assert_eq!(second, third, "later answers are equal");
     let runs = world.runs(key);
@@ -170,7 +170,7 @@ async fn d28_crash_matrix_cut_off_for_good(world: World) {
                     break;
                 }
                 drop(mortal);
-                // What it still tries in the background is given up.
+                // The retries that still go on in the background are given up.
                 timer.advance(Duration::from_secs(2 * 24 * 60 * 60));
                 world.advance(LEASE).await;
 

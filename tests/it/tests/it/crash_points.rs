@@ -19,7 +19,7 @@ const CLAIM_AND_ENDING: [CrashPoint; 4] = [
     CrashPoint::After(Operation::Ending),
 ];
 
-/// A gateway, which takes a charge for a repeated one where it is sent the same key.
+/// A gateway. If it is sent the same key again, it takes the charge for a repeated one.
 fn charged(gateway: &EffectLog, order: &str, key: &str) {
     let attempt = current().number();
     gateway
@@ -216,7 +216,7 @@ fn l03_a_process_dies_whose_bodies_are_held_for_ever() {
     assert_eq!(points.len(), 7);
 }
 
-/// It holds its record in a thread that nobody can end.
+/// The record is held in a thread that cannot be ended from outside.
 #[test]
 fn l03_a_call_that_a_thread_waits_for_is_left_behind() {
     let points = CrashPoints::new().run(
@@ -235,7 +235,7 @@ fn l03_a_call_that_a_thread_waits_for_is_left_behind() {
     assert_eq!(points[..4], CLAIM_AND_ENDING);
 }
 
-/// What a thread has begun when its process dies, and what takes it a while.
+/// A thread finishes slow work that it has begun, even when its process dies.
 #[test]
 fn l03_what_a_thread_has_begun_is_done_as_a_whole() {
     let points = CrashPoints::new().run(

@@ -1,4 +1,4 @@
-//! Failures of the body: what becomes of its error, its panic, its caller and its runtime.
+//! Failures of the body: the fate of its error, its panic, its caller and its runtime.
 
 mod errors;
 
@@ -67,14 +67,14 @@ async fn e10_complete_fails_after_effect(world: World) {
     );
     assert_eq!(owner.log.count(RecordChange::NotYetRecorded), 1);
 
-    // One comes at once, because the write may have taken long.
+    // One heartbeat comes at once, because the write may have taken long.
     owner.log.await_steps(RecordChange::Heartbeat, 1).await;
     world.advance(LEASE / 3).await;
     owner.log.await_steps(RecordChange::Heartbeat, 2).await;
     // The lease is kept.
     is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     owner.store.heal();
-    // Slower than any store, so that nothing but what is tried again is late.
+    // It is slower than any store, so only a retry is late.
     let a_moment = Duration::from_millis(1);
     while tokio::time::timeout(a_moment, owner.log.await_step(RecordChange::Recorded))
         .await
@@ -284,7 +284,7 @@ async fn e23_retry_inside_counts_once(world: World) {
         .run(|_| async move {
             for _retry in 0..3 {
                 counted.fetch_add(1, Ordering::SeqCst);
-                // In a task of its own, as somebody else's call.
+                // It runs in a task of its own, as the call of another process.
                 let rejected = meanwhile.spawn().await.expect("no panic");
                 assert!(is_in_progress(&rejected), "{rejected:?}");
             }

@@ -1,4 +1,4 @@
-//! What must be equal in a retry, and what becomes of a key that comes with something else.
+//! The parts that must be equal in a retry, and the answer to a key that comes with something else.
 
 mod mismatch;
 

@@ -1,4 +1,4 @@
-//! What a new user meets in the first hour. A test bears the number of what it shows.
+//! The first hour of a new user. A test bears the number of the point that it shows.
 
 mod stores;
 

@@ -159,7 +159,7 @@ async fn c02_wait_then_owner_vanished(world: World) {
     b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
 
-    // Nobody tells that the lease is over.
+    // The end of the lease is not announced.
     a.die_in(inside.task).await;
     world.advance(LEASE).await;
 
@@ -291,7 +291,7 @@ async fn c16_attach_never_early(world: World) {
 }
 
 async fn c17_finished_policy_matrix(world: World) {
-    /// What the duplicate of a finished call comes to.
+    /// The outcome of a duplicate of a finished call.
     #[derive(Debug, PartialEq)]
     enum Duplicate {
         Replays,
@@ -348,7 +348,7 @@ impl From<Error> for Ended {
     }
 }
 
-/// Whom a call that was rejected names: the holder, its attempt, and its trace.
+/// The holder that a rejected call names, with its attempt and its trace.
 fn holder_of(rejected: Result<String, Error>) -> (Arc<str>, u32, Option<Arc<str>>) {
     match rejected {
         Err(Error::InProgress {
@@ -375,14 +375,14 @@ async fn c18_conflict_names_the_owner(world: World) {
     a.die_in(inside.task).await;
     world.advance(LEASE).await;
 
-    // The second attempt, by another owner, without a trace.
+    // This is the second attempt, by another owner, without a trace.
     let c = world.owner().await;
     let inside = Inside::of(&world, &c).await;
     let rejected = b.enter(held(world.clone(), open(), "k", 1)).await;
     assert_eq!(holder_of(rejected), ("owner-3".into(), 2, None));
     inside.ends().await.expect("it succeeds");
 
-    // The first attempt of another key, by the labelled owner.
+    // This is the first attempt of another key, by the labelled owner.
     let d = world.owner_with(labelled).await;
     let gate = Gate::new();
     let task = d.spawn(held(world.clone(), gate.clone(), "other", 1));

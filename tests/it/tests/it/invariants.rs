@@ -42,7 +42,7 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
             calls.spawn(Charge::of(&world, &owner).rejecting().held_at(&gate).call());
         }
     }
-    // All but the one inside are told; only then may it go on.
+    // All are told, except the one inside. Only then may it go on.
     for _rejected in 0..23 {
         let told = calls.join_next().await.expect("23 are told");
         let answer = told.expect("no panic");
@@ -168,7 +168,7 @@ async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
     once.charges().await;
 
-    // One comes at once, because the write may have taken long.
+    // One heartbeat comes at once, because the write may have taken long.
     owner.log.await_step(RecordChange::Heartbeat).await;
     for beat in 2..=7 {
         world.advance(LEASE / 3).await;
@@ -233,7 +233,7 @@ async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
 
         world.advance(LEASE).await;
 
-        // Whoever waited need not wait any longer than that, nor does whoever comes later.
+        // A call that waited need not wait any longer than that, and a later call need not, either.
         let waited = waiting.await.expect("no panic");
         let later = charge(&owner, "asked later").rejecting().call().await;
         for answer in [waited, later] {
@@ -300,7 +300,7 @@ async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
 
             let beats = owner.store.calls(Operation::Heartbeat);
             let records = world.records().await;
-            // The thread of the heartbeats lingers for a while, and nobody else is left.
+            // The thread of the heartbeats lingers for a while, and no other sleeper is left.
             loop {
                 owner.timer.advance(LEASE);
                 yield_now().await;

@@ -1,4 +1,4 @@
-//! How long records stay, and who deletes them.
+//! How long records stay, and how they are deleted.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
@@ -43,7 +43,7 @@ async fn charge(world: &World, key: &str) -> Result<usize, Error> {
 /// How a purge ended.
 type Ended = (u64, Option<StoreErrorKind>);
 
-/// What every purge of an owner reported.
+/// The report of every purge of an owner.
 #[derive(Clone, Default)]
 struct Purges(Arc<watch::Sender<Vec<Ended>>>);
 
@@ -56,7 +56,7 @@ impl Observer for Purges {
 }
 
 impl Purges {
-    /// What was reported, when so many purges were.
+    /// All reports, once there are so many.
     async fn after(&self, count: usize) -> Vec<Ended> {
         let mut reported = self.0.subscribe();
         let enough = reported.wait_for(|all| all.len() >= count).await;
@@ -151,7 +151,7 @@ async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
     let reused = refusing(&owner, "k", 2).await;
     assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
 
-    // Nobody has purged it, and it refuses nobody any more.
+    // The record is not purged yet, and refuses no call any more.
     world.advance(2 * HOUR).await;
     assert_eq!(refusing(&owner, "k", 2).await, Ok(2));
 }
@@ -232,7 +232,7 @@ async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     owner.delays(Operation::Purge, On::Call(1))
 }
 
-/// Resolves when the purge rests after that batch, which took so long.
+/// Resolves when the purge rests after that batch, which took this long.
 async fn rests(owner: &Owner, slow: &Gate, took: Duration) {
     slow.arrived(1).await;
     owner.timer.advance(took);
@@ -275,7 +275,7 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
     assert_eq!(owner.idem.purge().await, Ok(1));
 }
 
-/// Has the first purge meet this fault, which is told as of this kind, and the next one go well.
+/// Has the first purge meet this fault, reported as this kind, and the next one go well.
 async fn fails_once(world: &World, fault: Fault, kind: StoreErrorKind) {
     let (owner, purges) = watched(world).await;
     abandoned(world, 2).await;

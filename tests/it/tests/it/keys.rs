@@ -1,4 +1,4 @@
-//! What makes two calls the same one: key, scope, name.
+//! The identity of a call: key, scope, name.
 
 mod missing;
 mod roll_out;
@@ -102,7 +102,7 @@ async fn b11_key_length(world: World) {
     };
 
     assert_eq!(with_key("k".repeat(LONGEST)).await, Ok(()));
-    // Two bytes each: what counts is bytes.
+    // Each character has two bytes, and bytes are counted.
     assert_eq!(with_key("é".repeat(LONGEST / 2)).await, Ok(()));
     assert_eq!(owner.store.round_trips(), 4);
 
@@ -247,7 +247,7 @@ fn operations(owner: &Owner) -> Vec<&'static str> {
 }
 
 async fn b25_rename_safe_identity(world: World) {
-    // Two builds of one program.
+    // These are two builds of one program.
     let (old, new) = (world.owner().await, world.owner().await);
 
     let first = old.enter(before::charge(&world, "named")).await;

@@ -44,7 +44,7 @@ on_every_store![
 struct Slow {
     store: Arc<dyn Store>,
     has_sent: AtomicBool,
-    /// Where the answer to a look is held.
+    /// The gate that holds the answer to a look.
     looks: Option<Gate>,
     sent: Mutex<Option<(RecordId, Option<Version>, Draft)>>,
 }
@@ -59,7 +59,7 @@ impl Slow {
         })
     }
 
-    /// The same, where the answer to a look is held at `gate`.
+    /// The same, but the answer to a look is held at `gate`.
     async fn looking(world: &World, gate: &Gate) -> Arc<Self> {
         let slow = Arc::into_inner(Self::over(world).await).expect("it is new");
         Arc::new(Self {
@@ -82,7 +82,7 @@ impl Slow {
     }
 }
 
-/// What a handle takes; the test keeps the other clone.
+/// The clone that a handle takes; the test keeps the other one.
 #[derive(Debug)]
 struct Shared(Arc<Slow>);
 
@@ -193,7 +193,7 @@ async fn a_claim_that_arrives_while_it_is_given_up_is_given_up(world: World) {
     let looked = Gate::new();
     let slow = Slow::looking(&world, &looked).await;
     let idem = goes_away(&world, &slow, Mode::Uncertain, "k").await;
-    // Whoever gives it up has found nothing, and has not said so yet.
+    // The give-up of the claim has found nothing, and has not said so yet.
     looked.arrived(1).await;
 
     let sent = slow.sent().take();
@@ -238,7 +238,7 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let late = second.delays(Operation::Claim, On::Call(2));
     let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
 
-    // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its
+    // The claim stands, and its caller has not been told. Its lease ends, and a takeover is on its
     // way.
     let tries_again = first.spawn(call(&first));
     lost.arrived(1).await;
@@ -265,7 +265,7 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     assert_eq!(world.runs("k"), 1);
 }
 
-/// What a driver reports that nobody knows says nothing of what became of the claim.
+/// An unknown error of a driver says nothing about the end of the claim.
 async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up(world: World) {
     for mode in MODES {
         let owner = world.owner().await;
@@ -327,7 +327,7 @@ async fn is_given_up(world: &World, late: &Owner, answer: Answer) {
     assert_eq!(world.runs("k"), 1);
 }
 
-/// Left where it is, it would become uncertain, although no body has run.
+/// If it were left where it is, it would become uncertain, although no body has run.
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
     late.fails(Operation::Load, On::Call(1), StoreErrorKind::Denied);
@@ -335,7 +335,7 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
     is_given_up(&world, &late, answer).await;
 }
 
-/// As where a lease is shorter than the store is slow: the call would hold its key, and never run.
+/// If a lease is shorter than the store is slow, the call would hold its key, and never run.
 async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let late = world.owner().await;
     let answers = [1, 2, 3].map(|nth| late.delays_answer(Operation::Claim, On::Call(nth)));
@@ -349,8 +349,8 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     is_given_up(&world, &late, answer).await;
 }
 
-/// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that
-/// its caller is told.
+/// The answer to the claim is lost. The claim is sent again, and refused by what it wrote itself.
+/// Its caller is told only that.
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
     late.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
@@ -365,7 +365,7 @@ async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world
     assert_eq!(world.runs("k"), 1);
 }
 
-/// It would be answered with what another holder did, and never learn that it calls itself.
+/// Otherwise it would get the answer of another holder, and never learn that it calls itself.
 async fn a_body_that_calls_itself_is_refused_also_where_somebody_else_has_answered(world: World) {
     let (late, other, held) = (world.owner().await, world.owner().await, Gate::new());
     let call = |owner: &Owner| owner.call("late.loop").key("k").lease(LEASE);

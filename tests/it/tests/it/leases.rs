@@ -147,7 +147,7 @@ async fn d04_stale_success_never_adopts_another_request(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let asks = Charge::of(&world, &first).mode(Mode::Reconcile(Found::Nothing));
     let (stale, gate) = paused(&world, asks.answers("A"), &first).await;
-    // A reconciliation and the body behind it say that nothing happened, and the key goes to
+    // A reconciliation and the body behind it say that nothing happened. The key then goes to
     // another request.
     let released = second
         .call("charge")
@@ -209,8 +209,8 @@ async fn d08_rejected_duplicate_deletes_nothing(world: World) {
     charges_behind(&gate, call).await;
 }
 
-/// A system downstream that refuses who is not the newest holder that it has seen, and writes down
-/// what it answered.
+/// A system downstream. It accepts only the newest holder that it has seen, and writes its answers
+/// down.
 #[derive(Clone, Default)]
 struct Downstream {
     newest: Arc<AtomicU64>,
@@ -290,7 +290,7 @@ async fn d19_clock_skew(world: World) {
         world.advance_store(Duration::from_secs(10)).await;
         duplicate.charges().await;
 
-        // Nor does an outcome expire early, or late.
+        // An outcome does not expire early or late, either.
         ahead.timer.advance(DAY);
         world.advance_store(DAY - Duration::from_secs(60)).await;
         duplicate.charges().await;
@@ -301,7 +301,7 @@ async fn d19_clock_skew(world: World) {
     }
 }
 
-/// A call inside its body: the answer to its claim came so late, and was lost, so that it was
+/// A call inside its body. The answer to its claim came this late, and was lost, so that it was
 /// claimed again.
 async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
     let (slow, inside) = (Gate::new(), Gate::new());
@@ -328,7 +328,7 @@ async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(wor
     slow.open();
     inside.arrived(1).await;
 
-    // Three quarters of the lease are gone, so that a heartbeat is overdue.
+    // Three quarters of the lease are gone, so a heartbeat is overdue.
     owner.log.await_step(RecordChange::Heartbeat).await;
 
     charges_behind(&inside, call).await;
@@ -338,7 +338,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
     let owner = world.owner().await;
     let (call, inside) = claimed_late(&world, &owner, LEASE * 3 / 4).await;
 
-    // Three quarters of the lease are gone, so that a heartbeat is overdue.
+    // Three quarters of the lease are gone, so a heartbeat is overdue.
     owner.log.await_step(RecordChange::Heartbeat).await;
 
     charges_behind(&inside, call).await;
@@ -347,7 +347,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
 
 async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    // It does not take a heartbeat to hold it.
+    // The call holds its record also without a heartbeat.
     owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 

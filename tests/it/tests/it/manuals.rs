@@ -1,8 +1,8 @@
-//! Manuals that say which test shows what they say, and which crates one has to know.
+//! Manuals that name the tests behind their statements, and the crates that a user has to know.
 
 use std::{fs, path::Path};
 
-/// Where a manual finds the tests of this repository.
+/// The address at which a manual finds the tests of this repository.
 const HERE: &str = "https://github.com/idempotent-rs/idempotent-runtime/blob/main/";
 
 fn read(path: &str) -> String {
@@ -52,7 +52,7 @@ fn f30_each_thing_that_redis_can_lose_is_shown_by_a_test_that_is_there() {
     assert_eq!(shown, links);
 }
 
-/// Who brings a pool or a client of another version is told of two types of one name.
+/// A user who brings a pool or a client of another version is told of two types of one name.
 #[test]
 fn each_crate_in_a_signature_is_told_with_the_version_that_it_has() {
     let manual = read("idempotent-runtime/src/lib.rs");

@@ -1,4 +1,4 @@
-//! What can be counted and explained, and what never shows.
+//! The counts and the explanations of calls, and the secrets that never show.
 
 mod secrets;
 mod stopped;
@@ -56,7 +56,7 @@ async fn k01_outcome_metrics(world: World) {
     let owner = world.owner().await;
     let call = |key: &str, amount| owner.enter(held(world.clone(), open(), key.into(), amount));
 
-    // Executed, replayed, mismatch.
+    // The calls are executed, replayed, and a mismatch.
     assert_eq!(call("k", 1).await, Ok(1));
     assert_eq!(call("k", 1).await, Ok(1));
     assert!(call("k", 2).await.is_err());
@@ -68,7 +68,7 @@ async fn k01_outcome_metrics(world: World) {
 
     let mut expected = waits_and_is_told(&world, &owner).await;
 
-    // Taken over, and stale.
+    // The calls are taken over, and stale.
     let zombie = world.owner().await;
     zombie.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
     let (stale, gate) = inside(&world, &zombie, "stale").await;
@@ -79,7 +79,7 @@ async fn k01_outcome_metrics(world: World) {
     expected.push(CallOutcome::ExecutedAfterTakeover);
     assert_eq!(zombie.log.answers(), [CallOutcome::LeaseLost]);
 
-    // Indeterminate, unprotected, refused, and a store error.
+    // The calls are indeterminate, unprotected, refused, and a store error.
     for _ in 0..2 {
         let answer = owner
             .call("observed.uncertain")
@@ -311,7 +311,7 @@ async fn k04_explain(world: World) {
     );
 }
 
-/// Whose lease was lost is given what stands, and told that it does.
+/// A holder that lost its lease is given the outcome that stands, and told that it does.
 async fn k04_explain_a_lost_lease(world: World) {
     let (paused, other) = (world.owner().await, world.owner().await);
     paused.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
@@ -334,7 +334,7 @@ async fn k04_explain_a_lost_lease(world: World) {
 }
 
 async fn k10_purge_does_not_guess(world: World) {
-    // Everything about it looks old: it runs ten times longer than its outcome would be kept.
+    // Everything about it looks old. It runs ten times longer than its outcome would be kept.
     let a = world.owner_with(|builder| builder.ttl("1s")).await;
     let b = world
         .owner_with(|builder| builder.in_flight(InFlight::Reject))

@@ -136,7 +136,7 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         lapsed_under(&world, key, mode).await;
         let owner = with_policy(&world, OnOutage::Open).await;
-        // The first write meets the record, and what follows from it is never answered.
+        // The first write meets the record. The writes that follow from it are never answered.
         for swap in 2..=4 {
             owner.fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
         }
@@ -244,7 +244,7 @@ async fn e15_store_error_keeps_cause(world: World) {
     );
     assert!(!format!("{error:?}").contains("secret-key"));
 
-    // Which call it was is said by the span, and by the hash of the key.
+    // The span and the hash of the key say which call it was.
     owner.store.heal();
     charge.charges().await;
     let (id, _) = world.records().await.remove(0);
@@ -303,7 +303,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
     }
 }
 
-/// Between the two requests somebody took the record over, so that nobody can tell whether the
+/// Another call took the record over between the two requests. It is therefore unknown whether the
 /// first one was carried out.
 async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) {
     lapsed_under(&world, "k", Mode::Rerun).await;

@@ -1,14 +1,14 @@
-//! Which panics are planned: those of bodies and of drivers, where the generator says so. Every
-//! other one is the library's, or a judge's.
+//! The planned panics: those of bodies and of drivers, if the generator says so. Every other one is
+//! the library's, or a judge's.
 
 use std::panic::resume_unwind;
 
 use tokio::task::JoinError;
 
-/// What bodies and drivers panic with.
+/// The messages of planned panics.
 const PLANNED: [&str; 2] = ["a body that panics", "a driver that panics"];
 
-/// What a task came to; nothing where it was stopped, or panicked as planned.
+/// The result of a task; nothing if it was stopped, or panicked as planned.
 pub(crate) fn came_of<T>(task: Result<T, JoinError>) -> Option<T> {
     let ended = match task {
         Ok(came) => return Some(came),

@@ -145,7 +145,7 @@ async fn a_reference_that_cannot_be_decoded_is_unreadable(world: World) {
     assert!(answer.is_err_and(|error| !error.is_retryable()));
 }
 
-/// As a number in JSON that is none.
+/// An example is NaN, a number that JSON does not have.
 async fn a_reference_that_was_never_to_be_decoded_is_not_recorded(world: World) {
     let owner = world.owner().await;
     let call = || {
@@ -161,7 +161,7 @@ async fn a_reference_that_was_never_to_be_decoded_is_not_recorded(world: World) 
     assert!(is_not_replayable(&replay), "{replay:?}");
 }
 
-/// A build that counts `version` up tells what it stores from what the one before did.
+/// A build that counts `version` up tells its own values from those of the build before.
 async fn a_value_that_becomes_a_reference_is_not_taken_for_one(world: World) {
     let (old, new) = (world.owner().await, world.owner().await);
     let cents = old.call("references.changed").key("k");
@@ -183,7 +183,7 @@ async fn a_value_that_becomes_a_reference_is_not_taken_for_one(world: World) {
     );
 }
 
-/// A replay has no attempt, so a `load` that asks for one has to find out in the first run.
+/// A replay has no attempt. A `load` that asks for one has to find that out in the first run.
 async fn a_load_is_no_part_of_an_attempt(world: World) {
     let owner = world.owner().await;
     let call = || {
@@ -197,7 +197,7 @@ async fn a_load_is_no_part_of_an_attempt(world: World) {
     assert_eq!(call().await, Ok(false), "a replay");
 }
 
-/// What `load` reports through an error of ours says itself whether to try again.
+/// An error of ours in `load` says itself whether to try again.
 #[tokio::test]
 async fn an_error_of_ours_in_a_load_keeps_its_word() {
     let owner = World::memory().await.owner().await;

@@ -1,4 +1,4 @@
-//! What the bodies of simulations and chaos runs say alike, and what is made of it.
+//! The answers that bodies of simulations and chaos runs share, and the verdicts on them.
 
 use idempotent_runtime::{Error, Verdict};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ pub(crate) enum Form {
     Detached,
 }
 
-/// What an error says of itself.
+/// The word of an error about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Say {
     /// It is an outcome.
@@ -18,7 +18,7 @@ pub(crate) enum Say {
     Perhaps,
 }
 
-/// What a call gives where it gives no value.
+/// The error of a call that gives no value.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum Failure<W> {
     #[error("declined")]
@@ -27,7 +27,7 @@ pub(crate) enum Failure<W> {
     Refused(#[from] Error),
 }
 
-/// What a body said, as it is stored.
+/// The result of a body, as it is stored.
 pub(crate) fn stored<W: Serialize>(result: &Result<W, Failure<W>>) -> String {
     let json = match result {
         Ok(value) => serde_json::to_string(value),
@@ -36,7 +36,7 @@ pub(crate) fn stored<W: Serialize>(result: &Result<W, Failure<W>>) -> String {
     json.expect("words are JSON")
 }
 
-/// The same and its word; nothing where there was no answer.
+/// The same and its word; nothing if there was no answer.
 pub(crate) fn heard<W: Serialize>(result: &Result<W, Failure<W>>) -> Option<(String, &W)> {
     match result {
         Ok(word) | Err(Failure::Declined { word, .. }) => Some((stored(result), word)),

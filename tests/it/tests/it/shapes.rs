@@ -66,7 +66,7 @@ async fn a17_recursion_through_a_detached_call(world: World) {
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
 }
 
-/// What a body leaves behind, with its attempt, may call again once the body has returned.
+/// A task that a body leaves behind with its attempt may call again once the body has returned.
 async fn a17_a_body_that_has_ended_is_no_recursion(world: World) {
     let owner = world.owner().await;
     let again = owner.call("shapes.left").key("k");
@@ -181,8 +181,8 @@ async fn a20_composes_with_other_attributes(world: World) {
     .await;
 
     assert_eq!((world.runs("above"), world.runs("below")), (1, 1));
-    // An attribute above is expanded first, so its span is around the body alone; below, around the
-    // whole call.
+    // An attribute above is expanded first, so its span is around the body alone. The span of one
+    // below is around the whole call.
     let spans = |name: &str| {
         let opened = format!("{name}: it::shapes: new");
         let is_it = |line: &&str| line.ends_with(&opened);

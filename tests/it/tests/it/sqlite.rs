@@ -1,4 +1,4 @@
-//! What the SQLite store withstands: a typed error each, and no panic.
+//! The faults that the SQLite store withstands: a typed error each, and no panic.
 
 mod connections;
 mod faults;

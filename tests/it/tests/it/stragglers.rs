@@ -22,8 +22,8 @@ use crate::harness::in_time;
 const LEASE: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_secs(60);
 
-/// A store in which the first claim straggles: somebody else's stood before it, whose holder
-/// vanished and whose record is purged by the time it arrives.
+/// A store in which the first claim straggles. Another call's claim stood before it. That call's
+/// holder vanished, and its record is purged by the time the first claim arrives.
 #[derive(Debug)]
 struct Straggling {
     store: MemoryStore,
@@ -48,7 +48,7 @@ impl Straggling {
         straggler.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody else's claim arrives instead, and its lease ends.
+    /// Another call's claim arrives instead, and its lease ends.
     async fn first(&self, id: &RecordId, claim: &Draft) -> Result<Swap, StoreError> {
         let somebody = Draft {
             version: Version::random(),

@@ -132,7 +132,7 @@ async fn what_is_never_written_over_is_not_settled_either() {
 struct Hiding {
     inner: MemoryStore,
     refused: AtomicU32,
-    /// Where its first write is held.
+    /// The gate at which its first write is held.
     gate: Option<Gate>,
 }
 

@@ -45,7 +45,7 @@ on_every_store![
     d27_fuzz_mutual_exclusion,
 ];
 
-/// It is what somebody is to be woken for.
+/// An operator is to be woken for it.
 async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost(world: World) {
     for (key, mode, step, answer) in [
         (
@@ -174,7 +174,8 @@ async fn finds(world: &World, owner: &Owner) {
     assert_eq!(asks.call().await, Ok("found".into()));
 }
 
-/// Asks again and again, and nobody knows: the record stays as it is, and no body runs.
+/// Asks again and again, and the outcome stays unknown: the record stays as it is, and no body
+/// runs.
 async fn ask_in_vain(world: &World, owner: &Owner) {
     for _call in 0..20 {
         let mode = Mode::Reconcile(Found::Unknown);
@@ -206,7 +207,7 @@ async fn d23_takeover_policy_indeterminate(world: World) {
     assert_eq!(owner.idem.purge().await, Ok(0));
     let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
     is_told(&once, is_uncertain).await;
-    // Nobody may have it run again.
+    // No operator may have it run again.
     let resumed = settle(&owner, "k").resume().await;
     assert_eq!(not_settled(resumed), Some(NotSettled::NotParked));
 
@@ -242,7 +243,7 @@ async fn d25_started_is_durable_first(world: World) {
             Mode::Uncertain | Mode::Reconcile(Found::Unknown) => {
                 assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
             }
-            // The answer of who was asked, and no body ran.
+            // The answer of the reconciling function, and no body ran.
             Mode::Reconcile(Found::Happened) => assert_eq!(answer, Ok(false)),
             _ => assert_eq!(answer, Ok(true), "{mode:?}, after a death"),
         }
@@ -320,7 +321,7 @@ async fn d27_fuzz_mutual_exclusion(world: World) {
     assert_eq!(counter.load(Ordering::SeqCst), (WORKERS * ROUNDS) as u64);
 }
 
-/// What an operator heard from the bank.
+/// The word that an operator had from the bank.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Heard {
     Refused,

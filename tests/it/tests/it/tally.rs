@@ -23,12 +23,12 @@ impl Tally {
     }
 }
 
-/// Which seeds blow: the first `usually`, or what this variable says, a number of them or a range
-/// such as `480..500`.
+/// The seeds to run: the first `usually`, or those that this variable names, by a number of them or
+/// by a range such as `480..500`.
 ///
 /// # Panics
 ///
-/// Where it names none, or is neither: nothing would be tested.
+/// If it names none, or is neither: nothing would be tested.
 pub(crate) fn seeds(variable: &str, usually: u64) -> Range<u64> {
     let Ok(asked) = std::env::var(variable) else {
         return 0..usually;
@@ -44,7 +44,7 @@ fn range(asked: &str) -> Option<Range<u64>> {
     (!seeds.is_empty()).then_some(seeds)
 }
 
-/// Whether these seeds are enough for everything to be seen that is seen in so many.
+/// Whether these seeds are enough to see everything that is seen in so many.
 pub(crate) fn are_enough(seeds: &Range<u64>, usually: u64) -> bool {
     seeds.start == 0 && seeds.end >= usually
 }

@@ -1,4 +1,4 @@
-//! What callers are told in simulated and chaos runs, in a word.
+//! The answers that callers get in simulated and chaos runs, in a word.
 
 use idempotent_runtime::{CallReport, Error};
 
@@ -15,7 +15,7 @@ pub(crate) fn of_refusal(refusal: &Error) -> &'static str {
     }
 }
 
-/// By an answer that came about so, as far as that is known.
+/// By an answer that came about so, if that is known.
 pub(crate) fn of_answer(how: Option<&CallReport>) -> &'static str {
     match how {
         Some(CallReport::Replayed { waited: true, .. }) => "a replay after waiting",

@@ -1,4 +1,4 @@
-//! What comes back: the type and the value, for every value.
+//! The type and the value come back, for every value.
 
 use std::{
     collections::BTreeMap,

@@ -46,8 +46,8 @@ impl Protocol {
         }
         let request = world.workers[worker].request_mut().expect("it sends");
         let sent = *request;
-        // What is sent again is the same but for its version: one that stood, and was purged, must
-        // not stand again.
+        // A request that is sent again is the same except for its version: a version that stood,
+        // and was purged, must not stand again.
         if self.fault != Fault::RetryKeepsVersion {
             request.draft.version = FRESHER;
         }
@@ -65,7 +65,7 @@ impl Protocol {
         world.witness_arrival(stands);
     }
 
-    /// What `run::job` does for a caller that went away.
+    /// Gives up the claim of a caller that went away, as `run::job` does.
     fn give_up(&self, world: &mut World, worker: usize, attempt_id: Name, seen: Option<Name>) {
         let claim = claim(world.workers[worker].caller, attempt_id);
         let stands = world.cell.is_some_and(|cell| cell.attempt_id == attempt_id);
@@ -196,7 +196,7 @@ fn claiming(by: Name, seen: Option<Name>, draft: Draft, meaning: Meaning) -> Pha
 }
 
 impl Held {
-    /// What a claim won whose draft was applied just now.
+    /// The holding that a claim won whose draft was applied just now.
     pub(crate) fn won(request: &Request, meaning: Meaning) -> Self {
         let draft = request.draft;
         Self {

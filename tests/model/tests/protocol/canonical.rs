@@ -1,9 +1,9 @@
-//! When two worlds are one: whoever cannot make a difference any more is forgotten, names are given
-//! in the order in which they are met, and workers are sorted.
+//! When two worlds are one. Whatever cannot make a difference any more is forgotten, names are
+//! given in the order in which they are met, and workers are sorted.
 //!
-//! What is forgotten is only what no later step can depend on while versions are checked, so
-//! nothing of it happens where a fault is looked for; a test below compares what is reached with it
-//! and without.
+//! No later step can depend on anything that is forgotten, as long as versions are checked. So
+//! nothing is forgotten where a fault is looked for. A test below compares what is reached with
+//! forgetting and without.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,7 +14,7 @@ use crate::world::{Caller, NONE, Name, Phase, RESUMED, Request, World};
 /// Whether worlds that differ in nothing that matters are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Merging {
-    /// Workers keep their places, and everybody remembers everything.
+    /// Workers keep their places, and nothing is forgotten.
     NamesOnly,
     Everything,
 }
@@ -41,7 +41,7 @@ impl World {
         self
     }
 
-    /// Whose attempt id neither stands nor is on its way can write nothing any more.
+    /// A worker whose attempt id neither stands nor is on its way can write nothing any more.
     fn forget_what_is_lost(&mut self) {
         let stands = self.cell;
         let version = stands.map(|cell| cell.version);
@@ -70,7 +70,7 @@ impl World {
                         seen: NONE,
                     };
                 }
-                // There is nothing that it could have to keep from standing.
+                // There is no claim left that it would have to keep from standing.
                 Phase::GivingUp(_, seen) if lost && *seen != version => {
                     worker.phase = Phase::Idle;
                 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::{driver::Protocol, faults::Fault, watch::Watch, world::Cell};
 
-    /// What ever stood, and what the watch had noted then.
+    /// Every record that ever stood, and the notes of the watch at that time.
     fn reached(
         modes: [OnCrash; 2],
         stragglers: u8,

@@ -1,4 +1,4 @@
-//! What may happen next, at every point where something may come between.
+//! The steps that may come next, at every point where something may come between.
 
 use idempotent_runtime::{lease::Meaning, policy::OnCrash};
 use stateright::Model;
@@ -13,11 +13,12 @@ use crate::{
     world::{Caller, Name, Phase, Worker, World},
 };
 
-/// As many claims as one record sees. The takeover budget is smaller, so only a record that strict
-/// callers leave uncertain again and again, and others reconcile, would see more: without an end.
+/// The number of claims that one record sees at most. The takeover budget is smaller. Only a record
+/// that strict callers leave uncertain again and again, and others reconcile, would see more:
+/// without an end.
 const MOST_ATTEMPTS: u8 = 4;
 
-/// Who calls, how often, and what the store gets wrong.
+/// The callers, the number of their calls, and the mistake that is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Protocol {
     pub(crate) callers: Vec<Caller>,
@@ -34,7 +35,7 @@ pub(crate) enum Action {
     Call(usize, Delivery),
     /// Sends what follows from what it saw last, or the same again.
     Send(usize, Delivery),
-    /// What straggled reaches the store; nobody hears the answer.
+    /// The request that straggled reaches the store. Its answer is lost.
     Arrive,
     /// Wakes, and looks.
     Wake(usize),
@@ -54,14 +55,14 @@ pub(crate) enum Action {
     Settle(Settled, Delivery),
 }
 
-/// What an operator says.
+/// The word of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     Happened,
     Resumed,
 }
 
-/// What the reconciling function found.
+/// The finding of the reconciling function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Happened,
@@ -69,7 +70,7 @@ pub(crate) enum Found {
     RunAgain,
 }
 
-/// What the body says when it ends.
+/// The word of the body when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Outcome,
@@ -77,7 +78,7 @@ pub(crate) enum Word {
     Uncertain,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Answered,
@@ -222,7 +223,7 @@ impl Model for Protocol {
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        // What follows a broken promise proves nothing more, unless it is the consequence of a
+        // A world after a broken promise proves nothing more, unless it is the consequence of a
         // fault that is looked for.
         if self.fault == Fault::None && !world.watch.broken.is_empty() {
             return;

@@ -38,8 +38,8 @@ impl Protocol {
                 let version = name(version);
                 self.ending(caller, Held { version, ..held }, version, end)
             }
-            // The heartbeat keeps its own version: over one that is uncertain it would make it run
-            // again.
+            // The heartbeat keeps its own version: over that of an uncertain record it would make
+            // the record run again.
             Refusal::Again(version) => self.ending(caller, held, name(version), end),
             Refusal::Stands(record) | Refusal::Lost(Some(record))
                 if record.state == State::Done && !record.is_expired(NOW) =>
@@ -86,7 +86,7 @@ impl Protocol {
             draft: Draft::of(&draft),
             kind: Kind::End(end),
         };
-        // Who is gone does not beat. What the holder knows of its lease and body makes no
+        // A holder that is gone does not beat. Its knowledge of its lease and body makes no
         // difference any more.
         let beats = held.beats && !matches!(end, End::Unpolled | End::Stopped);
         let held = Held {

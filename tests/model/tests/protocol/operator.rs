@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Protocol {
-    /// What an operator writes over what stands, if there is anything to settle.
+    /// The request of an operator over what stands, if there is anything to settle.
     pub(crate) fn settlement(&self, world: &World, settled: Settled) -> Option<Request> {
         let stands = world.cell.filter(|_| world.settlements_left > 0)?;
         let settlement = match settled {
@@ -24,7 +24,7 @@ impl Protocol {
                 max_takeovers: TAKEOVERS,
             },
         };
-        // For how long its outcome answers, the cell only tells as long as it is in use.
+        // The cell tells how long its outcome answers only as long as it is in use.
         let mut record = stands.record();
         if !record.is_expired(NOW) {
             record.expires = record.lease_end.plus(TTL);

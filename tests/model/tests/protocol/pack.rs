@@ -1,5 +1,5 @@
-//! The small forms of the model, and what the runtime knows in their place: whatever decides is the
-//! runtime's.
+//! The small forms of the model, and the forms that the runtime knows in their place. All code that
+//! decides is the runtime's.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,7 +18,7 @@ use idempotent_runtime::{
 
 use crate::world::{Ahead, Caller, Cell, Draft, End, Held, NONE, Name, RESUMED, TICK};
 
-/// What the store's clock shows, whatever happened before.
+/// The time by the store's clock, whatever happened before.
 pub(crate) const NOW: Time = Time::from_micros(100);
 /// A token below the clock is as good as any other.
 const LOWEST_TOKEN: u64 = 99;
@@ -120,7 +120,7 @@ fn time(ahead: Ahead) -> Time {
     NOW.plus(Duration::from_micros(u64::from(ahead)))
 }
 
-/// What stands, as the store tells it.
+/// The record that stands, as the store tells it.
 pub(crate) fn snapshot(cell: Option<Cell>) -> Snapshot {
     Snapshot {
         now: NOW,
@@ -232,7 +232,7 @@ impl Held {
 }
 
 impl End {
-    /// What the runtime calls it, where `holder` ends so.
+    /// The runtime's name for it, where `holder` ends so.
     pub(crate) fn ending(self, holder: Name) -> Ending {
         match self {
             End::Done => Ending::Done(outcome(holder)),

@@ -1,4 +1,5 @@
-//! What must be seen somewhere: a model in which nothing interesting happens keeps every promise.
+//! The sights that must be seen somewhere: a model in which nothing interesting happens keeps every
+//! promise.
 
 use idempotent_runtime::{
     lease::{Decision, Meaning, Refusal, decide},
@@ -11,7 +12,7 @@ use crate::{
     world::{Cell, End, FRESH, Held, Kind, NONE, Phase, RESUMED, Worker, World},
 };
 
-/// What has to be seen somewhere, or else the model proves little.
+/// A sight that has to be seen somewhere, or else the model proves little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     Recorded,
@@ -131,7 +132,7 @@ impl Sight {
     }
 }
 
-/// What this worker will do when it looks, or is refused and looks.
+/// The decision of this worker when it looks, or is refused and looks.
 fn next(worker: &Worker, world: &World) -> Option<Decision> {
     let refused = match worker.phase {
         Phase::Claiming(_, request) => request.seen != world.cell.map(|cell| cell.version),
@@ -143,7 +144,7 @@ fn next(worker: &Worker, world: &World) -> Option<Decision> {
     Some(decide(&claim, &snapshot(world.cell), || version(FRESH)))
 }
 
-/// A holder that was paused, and whose record somebody left uncertain, is about to say what
+/// A holder that was paused, and whose record another call left uncertain, is about to say what
 /// happened.
 fn settles(worker: &Worker, world: &World) -> bool {
     let Phase::Ending(held, End::Done, _) = worker.phase else {

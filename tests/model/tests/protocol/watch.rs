@@ -1,4 +1,4 @@
-//! What must never happen, and what has to be noted down to see it.
+//! The promises, and the notes that are needed to see one broken.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -18,12 +18,12 @@ pub(crate) struct Watch {
     pub(crate) highest_token: Ahead,
     /// How many bodies were polled since the record began anew.
     pub(crate) bodies: u8,
-    /// How many claims were granted since the record began anew, but for those that were given up
+    /// How many claims were granted since the record began anew, except those that were given up
     /// before a body was polled.
     pub(crate) attempts: u8,
-    /// A body was polled that may not simply be run again, and nobody has settled it since.
+    /// A body was polled that may not simply be run again, and it has not been settled since.
     pub(crate) unsettled: bool,
-    /// An operator said that it happened, and so vouches for whoever held the record until then.
+    /// An operator said that it happened, and so vouches for the holders of the record until then.
     pub(crate) vouched: bool,
     /// Noted only where the fault depends on it.
     pub(crate) purged: bool,
@@ -176,8 +176,8 @@ impl World {
                     Promise::StoppedFrees,
                     frees || request.kind == Kind::Heartbeat,
                 );
-                // Of what it polled itself it knows that it did nothing, and of what was reconciled
-                // somebody found out.
+                // A holder knows that the body that it polled itself did nothing. A reconciliation
+                // has found out the same for a record that was reconciled.
                 let own = u8::from(request.kind == Kind::End(End::Release));
                 watch.must(
                     Promise::ReleasesNothingBegun,
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// What straggled was applied, or was refused.
+    /// The request that straggled was applied, or was refused.
     pub(crate) fn witness_arrival(&mut self, stands: bool) {
         self.watch
             .must(Promise::GivenUpStays, !stands || self.given_up == 0);
@@ -245,7 +245,7 @@ impl World {
             .must(Promise::FirstIsReplayed, outcome == self.watch.recorded);
     }
 
-    /// A call decided about what it saw. What really stands there counts.
+    /// A call decided about what it saw. The record that really stands counts.
     pub(crate) fn witness_decision(
         &mut self,
         caller: Caller,
@@ -315,8 +315,8 @@ impl World {
     }
 }
 
-/// Tells whether a call that comes one lease later, and finds nobody there, gets further or is told
-/// why not.
+/// Tells whether a call that comes one lease later, and finds no other call there, gets further or
+/// is told why not.
 fn is_answerable(stands: Cell) -> bool {
     thread_local! {
         static KNOWN: RefCell<HashMap<Cell, bool>> = RefCell::default();

@@ -1,5 +1,4 @@
-//! What there is: one cell, three workers, perhaps a request that straggles, and what the watch
-//! noted down.
+//! A world: one cell, three workers, perhaps a request that straggles, and the notes of the watch.
 //!
 //! Everything is small and plain, because millions of worlds are made; `pack` turns it into what
 //! the runtime knows.
@@ -8,31 +7,30 @@ use idempotent_runtime::{lease::Meaning, policy::OnCrash, record::State};
 
 use crate::watch::Watch;
 
-/// The name of a version or an attempt. What was met first is called 1.
+/// The name of a version or an attempt. The one that was met first is called 1.
 pub(crate) type Name = u8;
 /// A version that stands no more and never will again: which one it was makes no difference. Also
 /// no outcome.
 pub(crate) const NONE: Name = 0;
-/// A version and an attempt id that nobody has yet, and another one.
+/// A version and an attempt id that are not in use yet, and another one.
 pub(crate) const FRESH: Name = 100;
 pub(crate) const FRESHER: Name = 101;
-/// The attempt id of a record that somebody resumed, and the outcome that somebody settled one
-/// with.
+/// The attempt id of a record that an operator resumed, and the outcome that an operator settled
+/// one with.
 pub(crate) const RESUMED: Name = 102;
 pub(crate) const TOLD: Name = 103;
 
 /// Microseconds after now; what is past is 0.
 pub(crate) type Ahead = u8;
-/// How far the store's clock moves on at once. Tokens follow it, one a microsecond: in a tick there
-/// is room for more claims than the model makes, as in a retention there is for more than a store
-/// can serve.
+/// How far the store's clock moves on at once. Tokens follow it, one a microsecond. A tick has room
+/// for more claims than the model makes, as a retention has for more than a store can serve.
 pub(crate) const TICK: Ahead = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) cell: Option<Cell>,
     pub(crate) workers: [Worker; 3],
-    /// A request whose sender did not wait for it: it may arrive whenever it likes.
+    /// A request whose sender did not wait for it: it may arrive at any later moment.
     pub(crate) straggler: Option<Request>,
     pub(crate) stragglers_left: u8,
     /// For how long it must not stand, because its sender gave it up.
@@ -55,7 +53,7 @@ pub(crate) struct Cell {
     pub(crate) on_crash: OnCrash,
     pub(crate) lease: Ahead,
     pub(crate) expires: Ahead,
-    /// What answers duplicates: named for the attempt that found it out.
+    /// The answer to duplicates, named for the attempt that found it out.
     pub(crate) outcome: Name,
 }
 
@@ -65,7 +63,7 @@ pub(crate) struct Worker {
     pub(crate) phase: Phase,
 }
 
-/// What a worker brings to each of its calls.
+/// The facts that a worker brings to each of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Caller {
     pub(crate) arguments: u8,
@@ -90,7 +88,7 @@ pub(crate) enum Phase {
     Ending(Held, End, Request),
 }
 
-/// What a holder knows.
+/// The knowledge of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) attempt_id: Name,
@@ -119,14 +117,15 @@ pub(crate) enum End {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Request {
-    /// Whose it is. The draft of a takeover that leaves what it found names nobody.
+    /// The attempt that it belongs to. The draft of a takeover that leaves what it found names no
+    /// attempt.
     pub(crate) by: Name,
     pub(crate) seen: Option<Name>,
     pub(crate) draft: Draft,
     pub(crate) kind: Kind,
 }
 
-/// What a draft says beyond what is the same in all of them.
+/// The part of a draft that is not the same in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Draft {
     pub(crate) version: Name,
@@ -150,7 +149,7 @@ pub(crate) enum Kind {
     End(End),
     /// Keeps a claim that was given up from standing.
     Touch,
-    /// An operator's, who knows what happened, or lets a parked record be tried again.
+    /// The request of an operator, who knows what happened, or lets a parked record be tried again.
     Settle,
 }
 
@@ -178,7 +177,7 @@ impl World {
 }
 
 impl Worker {
-    /// What it knows of what it holds.
+    /// Its knowledge of the record that it holds.
     pub(crate) fn held(&mut self) -> &mut Held {
         match &mut self.phase {
             Phase::Holding(held) | Phase::Ending(held, ..) => held,

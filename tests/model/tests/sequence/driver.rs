@@ -20,8 +20,8 @@ pub(crate) struct Protocol {
     pub(crate) choice: Choice,
     pub(crate) stragglers: u8,
     pub(crate) fault: Fault,
-    /// Whether who can write nothing any more is idle. A fault may let somebody write who otherwise
-    /// could not.
+    /// Whether workers that can write nothing any more are idle. A fault may let a worker write
+    /// that otherwise could not.
     pub(crate) forgets: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Action {
     Copy,
 }
 
-/// The fate of a request. One that is lost on its way changes nothing, and is sent again.
+/// The fate of a request. A request that is lost on its way changes nothing, and is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Answered,

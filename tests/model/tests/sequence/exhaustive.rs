@@ -137,7 +137,7 @@ fn two_workers_that_accept_gaps_and_rerun_while_a_request_straggles() {
     );
 }
 
-/// Nobody who was forgotten could have broken a promise.
+/// No worker that was forgotten could have broken a promise.
 #[test]
 fn two_workers_of_whom_nothing_is_forgotten() {
     for (gaps, on_crash) in [

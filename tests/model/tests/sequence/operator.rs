@@ -1,5 +1,5 @@
-//! An operator, who tells the truth: it happened where the effect is there, and did not where it is
-//! not and nobody is alive who may still have it.
+//! An operator, who tells the truth. It happened if the effect is there. It did not happen if the
+//! effect is not there and no worker is alive that may still have it.
 
 use idempotent_runtime::{
     lease::sequence::{Draft, Settlement, settle, skip},

@@ -1,5 +1,5 @@
-//! The small forms of the model, and what the runtime knows in their place: whatever decides is the
-//! runtime's.
+//! The small forms of the model, and the forms that the runtime knows in their place. All code that
+//! decides is the runtime's.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) const TAKEOVERS: u32 = 1;
 
 const CURRENT: Version = Version::from_u128(1);
 const STALE: Version = Version::from_u128(2);
-/// A version that nobody has yet.
+/// A version that is not in use yet.
 pub(crate) const FRESH: Version = Version::from_u128(3);
 
 /// The attempt that the record stands for, and any other one.

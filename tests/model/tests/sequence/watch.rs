@@ -166,8 +166,8 @@ impl World {
         self.must(Promise::OnlyAbandonedIsPassed, may_pass && is_abandoned);
     }
 
-    /// A body sends its effect. Where it may run again, downstream refuses a token below the
-    /// highest that it has seen.
+    /// A body sends its effect. If it may run again, downstream refuses a token below the highest
+    /// that it has seen.
     pub(crate) fn witness_effect(&mut self, protocol: &Protocol, held: &Held) {
         let is_strict = protocol.is_strict();
         if !is_strict
@@ -215,7 +215,7 @@ impl World {
 }
 
 /// Tells whether a source that sends every number again, and an operator, reach the last number
-/// from here, one lease later and with nobody else there.
+/// from here, one lease later and with no other worker there.
 fn goes_on(choice: Choice, from: Cell) -> bool {
     thread_local! {
         static KNOWN: RefCell<HashMap<Cell, bool>> = RefCell::default();

@@ -42,7 +42,7 @@ pub(crate) struct Run {
     pub(crate) passed: Option<(u8, u8)>,
 }
 
-/// Whose claim stands: which worker's, the workers know.
+/// The owner of the claim that stands. The workers know which of them it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Nobody,
@@ -50,7 +50,7 @@ pub(crate) enum Owner {
     Somebody,
 }
 
-/// The version that a request was sent over. One that is gone never comes back.
+/// The version that a request was sent over. A version that is gone never comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Seen {
     Nothing,
@@ -111,7 +111,7 @@ pub(crate) enum End {
     Stopped,
 }
 
-/// A request whose sender did not wait for it: it may arrive whenever it likes.
+/// A request whose sender did not wait for it: it may arrive at any later moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Straggler {
     pub(crate) what: What,
@@ -173,9 +173,9 @@ impl World {
         }
     }
 
-    /// Gives one name to worlds that differ in nothing that matters: tokens are counted through,
-    /// workers are sorted, and, where `forgets`, who can neither write nor send an effect any more
-    /// is idle.
+    /// Gives one name to worlds that differ in nothing that matters. Tokens are counted through,
+    /// and workers are sorted. If `forgets`, a worker that can neither write nor send an effect any
+    /// more is idle.
     pub(crate) fn canonical(mut self, forgets: bool) -> Self {
         if self.straggler.is_none() {
             self.workers

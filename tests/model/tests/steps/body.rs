@@ -1,4 +1,4 @@
-//! A body of two steps: each is looked up where somebody may have recorded it, runs, and is
+//! A body of two steps: each is looked up where it may have been recorded before, runs, and is
 //! written.
 
 use idempotent_runtime::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Protocol {
-    /// What a step becomes when its holder vanishes.
+    /// The fate of a step when its holder vanishes.
     fn step_on_crash(&self) -> OnCrash {
         if self.at_most_once {
             OnCrash::Uncertain
@@ -27,7 +27,7 @@ impl Protocol {
         }
     }
 
-    /// How a body ends that returns an error.
+    /// How a body that returns an error ends.
     pub(crate) fn failure(&self, held: &Held) -> End {
         if held.has_steps && self.fault != Fault::ReleaseFreesSteps {
             End::GiveBack

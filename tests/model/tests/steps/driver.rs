@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Protocol {
     pub(crate) workers: usize,
-    /// What becomes of the record when its holder vanishes.
+    /// The fate of the record when its holder vanishes.
     pub(crate) on_crash: OnCrash,
     /// The choice of both steps.
     pub(crate) at_most_once: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Protocol {
     pub(crate) stragglers: u8,
     pub(crate) drops: u8,
     pub(crate) fault: Fault,
-    /// Whether workers that can do nothing any more are idle. A fault may let somebody write who
+    /// Whether workers that can do nothing any more are idle. A fault may let a worker write that
     /// otherwise could not.
     pub(crate) forgets: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) enum Action {
     Tick,
 }
 
-/// The fate of a request. One that is lost on its way changes nothing, and is sent again.
+/// The fate of a request. A request that is lost on its way changes nothing, and is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Answered,

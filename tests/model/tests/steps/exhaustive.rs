@@ -77,7 +77,7 @@ fn two_workers_whose_record_is_left_uncertain() {
     holds("uncertain record", protocol, &[PausedWrites, FoundItsOwn]);
 }
 
-/// Nobody who was forgotten could have broken a promise.
+/// No worker that was forgotten could have broken a promise.
 #[test]
 fn two_workers_of_whom_nobody_is_forgotten() {
     let rerun = Protocol {

@@ -30,24 +30,24 @@ pub(crate) enum Fault {
     OnlyAnsweredCounts,
     /// An attempt writes that a step has begun once its body has run.
     BegunAfterTheBody,
-    /// A body runs although nobody answered that the step has begun.
+    /// A body runs although no answer said that the step has begun.
     BeginsUnanswered,
     /// A takeover looks nothing up.
     LooksNothingUp,
     /// A look-up counts although the lease is over when its answer comes.
     LooksUpLate,
-    /// An attempt takes its own write for one of somebody else.
+    /// An attempt takes its own write for one of another attempt.
     OwnIsTakenForForeign,
     /// An attempt goes on with its own value although another one stands.
     OwnValueKept,
-    /// An attempt goes on with a value that nobody answered for.
+    /// An attempt goes on with a value that no answer confirmed.
     PoisonedCompletes,
     /// An attempt forgets that it claimed a record that was given back.
     GoesOnForgotten,
 }
 
-/// Checks that the fault breaks the promise. Without it the same callers cannot: `exhaustive` has
-/// them.
+/// Checks that the fault breaks the promise. Without it the same callers cannot break it:
+/// `exhaustive` has them.
 fn caught(fault: Fault, at_most_once: bool, breaks: Promise) {
     let protocol = Protocol {
         workers: 2,

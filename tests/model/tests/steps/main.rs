@@ -1,12 +1,12 @@
-//! Calls with steps, checked exhaustively: workers run a body of two steps under one key, over a
-//! store that keeps a record and the steps of its life, while answers get lost, requests straggle,
-//! steps and calls are dropped, workers crash or stall at any moment, leases end and records
-//! expire. The runtime's own state machine decides: `lease::decide`, `decide_step`, `takes_steps`
-//! and `Holding`. The driver around it (`driver`, `worker`, `body`) and the store (`store`) are
-//! modelled.
+//! Calls with steps, checked exhaustively. Workers run a body of two steps under one key, over a
+//! store that keeps a record and the steps of its life. Meanwhile answers get lost, requests
+//! straggle, steps and calls are dropped, workers crash or stall at any moment, leases end and
+//! records expire. The runtime's own state machine decides: `lease::decide`, `decide_step`,
+//! `takes_steps` and `Holding`. The driver around it (`driver`, `worker`, `body`) and the store
+//! (`store`) are modelled.
 //!
-//! `watch` holds the promises, `sights` what must be seen so that they are not kept by doing
-//! nothing, and `faults` the mistakes that must break a promise.
+//! `watch` holds the promises. `sights` holds what must be seen, so that they are not kept by doing
+//! nothing. `faults` holds the mistakes that must break a promise.
 //!
 //! # What is bounded
 //!
@@ -15,7 +15,7 @@
 //!
 //! # What is not
 //!
-//! * How often an answer is lost, and how long anybody stalls. A version of the record is only
+//! * How often an answer is lost, and how long a worker stalls. A version of the record is only
 //!   known as the one that stands or not, so that the worlds are finite in number.
 //!
 //! # What is left out

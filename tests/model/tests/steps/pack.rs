@@ -1,5 +1,5 @@
-//! The small forms of the model, and what the runtime knows in their place: whatever decides is the
-//! runtime's.
+//! The small forms of the model, and the forms that the runtime knows in their place. All code that
+//! decides is the runtime's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ fn time(ahead: Ahead) -> Time {
     NOW.plus(Duration::from_micros(u64::from(ahead)))
 }
 
-/// What stands, as the store tells it.
+/// The record that stands, as the store tells it.
 pub(crate) fn snapshot(cell: Option<Cell>) -> Snapshot {
     Snapshot {
         now: NOW,
@@ -159,7 +159,7 @@ impl Held {
         Holding::new(&claim, self.number.into(), self.on_crash, self.meaning)
     }
 
-    /// What the runtime calls it, where this holder ends so.
+    /// The runtime's name for it, where this holder ends so.
     pub(crate) fn ending(&self, end: End) -> Ending {
         match end {
             End::Done => Ending::Done(outcome(self.values)),
@@ -196,7 +196,7 @@ fn packing_loses_nothing_that_a_decision_depends_on() {
     ];
     for draft in endings.map(|ending| holding.end(&ending, CURRENT)) {
         assert_eq!(Draft::of(&draft).draft(), draft);
-        // When a call ended is for people.
+        // The time at which a call ended is for people.
         let mut stands = draft.apply(Some(&stands), NOW);
         stands.finished = None;
         assert_eq!(Cell::of(&stands).record(), stands);

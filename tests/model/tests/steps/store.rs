@@ -1,5 +1,5 @@
 //! The store: a record in a versioned cell with a clock, and beside it the steps of its life, as
-//! every store has to keep them; and the ways in which one could get it wrong.
+//! every store has to keep them. The faults are the ways in which a store could get it wrong.
 
 use idempotent_runtime::lease::takes_steps;
 use model::call::{NOW, attempt};
@@ -9,7 +9,7 @@ use crate::{
     world::{Cell, Kind, STEPS, Seen, StepCell, StepRequest, World, Write},
 };
 
-/// What became of a step that was to be written.
+/// The answer to a step that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepWrite {
     Written,
@@ -17,8 +17,8 @@ pub(crate) enum StepWrite {
     Lost,
 }
 
-/// Puts the draft where the version that was seen stands, and tells whether it did. Where it
-/// begins a record, it forgets the steps of the life before.
+/// Puts the draft where the version that was seen stands, and tells whether it did. A draft that
+/// begins a record forgets the steps of the life before.
 pub(crate) fn write_record(world: &mut World, fault: Fault, write: &Write) -> bool {
     let stands = match write.seen {
         Seen::Nothing => world.cell.is_none(),
@@ -44,7 +44,7 @@ pub(crate) fn write_record(world: &mut World, fault: Fault, write: &Write) -> bo
     true
 }
 
-/// Puts the step where the record takes steps of its attempt, and no version stands but the one
+/// Puts the step where the record takes steps of its attempt, and no version stands except the one
 /// that was seen.
 pub(crate) fn write_step(world: &mut World, fault: Fault, request: &StepRequest) -> StepWrite {
     if !request.admitted && !admits(world.cell, fault, request) {

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// More lives than there are attempts cannot begin.
+/// No more lives can begin than there are attempts.
 const LIVES: usize = 5;
 /// An attempt that comes after all others.
 const LAST: Name = 60;
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     pub(crate) recorded: [StepVersion; STEPS],
     /// The steps that were recorded when the last claim was applied.
     pub(crate) at_claim: [bool; STEPS],
-    /// The attempt of that claim; nobody's where it has ended since.
+    /// The attempt of that claim; none if it has ended since.
     pub(crate) claimant: Name,
     /// How often each step had its effect, where it may have one at most.
     pub(crate) effects: [[u8; STEPS]; LIVES],
@@ -88,8 +88,8 @@ impl Broken {
     }
 }
 
-/// Whether an attempt that ends so is over for its steps. One that stopped, or leaves the record
-/// uncertain, still holds it until somebody claims: what it wrote last may tell what happened.
+/// Whether an attempt that ends so is over for its steps. An attempt that stopped, or leaves the
+/// record uncertain, still holds it until the next claim: its last write may tell what happened.
 fn is_over(end: End) -> bool {
     match end {
         End::Done | End::Release | End::GiveBack | End::Unpolled => true,

@@ -1,6 +1,6 @@
-//! What there is: one record with the steps of its life, three workers, perhaps a request that
-//! straggles, and what the watch noted down. Everything is small and plain, because a great many
-//! worlds are made; `pack` turns it into what the runtime knows.
+//! A world: one record with the steps of its life, three workers, perhaps a request that straggles,
+//! and the notes of the watch. Everything is small and plain, because a great many worlds are made;
+//! `pack` turns it into what the runtime knows.
 
 use idempotent_runtime::{
     lease::Meaning,
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) cell: Option<Cell>,
     pub(crate) steps: [Option<StepCell>; STEPS],
     pub(crate) workers: [Worker; 3],
-    /// A request whose sender did not wait for it: it may arrive whenever it likes.
+    /// A request whose sender did not wait for it: it may arrive at any later moment.
     pub(crate) straggler: Option<Request>,
     pub(crate) stragglers_left: u8,
     pub(crate) drops_left: u8,
@@ -98,7 +98,7 @@ pub(crate) struct Claiming {
     pub(crate) meaning: Meaning,
 }
 
-/// What a holder knows.
+/// The knowledge of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) attempt: Name,
@@ -114,8 +114,8 @@ pub(crate) struct Held {
     pub(crate) values: [StepVersion; STEPS],
     /// How often its steps were dropped.
     pub(crate) dropped: [u8; STEPS],
-    /// Whether its life has a step, as far as it knows: it found one, or wrote or may have written
-    /// one.
+    /// Whether its life has a step, by its own knowledge: it found one, or wrote or may have
+    /// written one.
     pub(crate) has_steps: bool,
     /// The life that it claimed; for the watch only.
     pub(crate) life: u8,
@@ -148,7 +148,7 @@ pub(crate) enum End {
     Stopped,
 }
 
-/// The version that a request was sent over. One that is gone never comes back.
+/// The version that a request was sent over. A version that is gone never comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Seen {
     Nothing,
@@ -180,7 +180,7 @@ pub(crate) enum Kind {
     GiveUp,
 }
 
-/// What a draft says beyond what is the same in all of them.
+/// The part of a draft that is not the same in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Draft {
     pub(crate) begins: bool,

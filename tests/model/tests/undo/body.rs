@@ -1,4 +1,4 @@
-//! A body of two steps: each is looked up where somebody may have recorded it, registered, runs,
+//! A body of two steps: each is looked up where it may have been recorded before, registered, runs,
 //! and is written.
 
 use idempotent_runtime::{

@@ -29,8 +29,8 @@ pub(crate) struct Protocol {
     /// Whether an undo may fail.
     pub(crate) undo_fails: bool,
     pub(crate) fault: Fault,
-    /// Whether workers that can write nothing any more are idle. A fault may let somebody write who
-    /// otherwise could not.
+    /// Whether workers that can write nothing any more are idle. A fault may let a worker write
+    /// that otherwise could not.
     pub(crate) forgets: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Action {
     SettleUndo,
 }
 
-/// The fate of a request. One that is lost on its way changes nothing, and is sent again.
+/// The fate of a request. A request that is lost on its way changes nothing, and is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Answered,
@@ -137,7 +137,7 @@ impl Protocol {
                     _ => self.actions_of_undo(world, worker, &held, actions),
                 }
                 self.actions_of_steps(world, worker, &held, actions);
-                // Who stopped sends no heartbeats any more.
+                // A holder that stopped sends no heartbeats any more.
                 if held.stage != Stage::Ending(End::Stopped) {
                     let fates = self.fates(world, held.seen != Seen::Stale);
                     actions.extend(fates.map(|fate| Action::Beat(worker, fate)));

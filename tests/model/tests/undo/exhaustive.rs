@@ -75,7 +75,7 @@ fn two_workers_whose_undos_fail_are_resumed() {
     holds("undo, failing", protocol, sights);
 }
 
-/// Nobody who was forgotten could have broken a promise.
+/// No worker that was forgotten could have broken a promise.
 #[test]
 fn two_workers_of_whom_nobody_is_forgotten() {
     let protocol = Protocol {

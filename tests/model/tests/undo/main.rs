@@ -5,19 +5,19 @@
 //! `lease::decide`, `decide_step`, `takes_steps`, `settle` and `Holding`. The driver around it
 //! (`driver`, `claim`, `body`, `ending`, `undoing`) and the store (`store`) are modelled.
 //!
-//! `watch` holds the promises, `sights` what must be seen so that they are not kept by doing
-//! nothing, and `faults` the mistakes that must break a promise.
+//! `watch` holds the promises. `sights` holds what must be seen, so that they are not kept by doing
+//! nothing. `faults` holds the mistakes that must break a promise.
 //!
 //! # What is bounded
 //!
 //! * How many claims one record sees before it is purged, how often an operator says something,
 //!   and how many requests straggle.
-//! * A lease and a retention are one move of the clock each. What stays while undos are open stays
-//!   for ever.
+//! * A lease and a retention are one move of the clock each. A record that stays while undos are
+//!   open stays for ever.
 //!
 //! # What is not
 //!
-//! * How often an answer is lost, how often a heartbeat is sent, and how long anybody stalls. A
+//! * How often an answer is lost, how often a heartbeat is sent, and how long a worker stalls. A
 //!   version of the record is only known as the one that stands or not, so that the worlds are
 //!   finite in number.
 //!
@@ -30,8 +30,8 @@
 //!   A step that was dropped does not run again in the same attempt. `steps` has these.
 //! * Reconciliations, records that are left uncertain, other arguments, and outcomes by the word of
 //!   an operator. `protocol` has these.
-//! * The search for undos takes one moment and finds all of them, because nobody but the holder
-//!   writes a step once its claim stands. An undo that is not found is one that fails.
+//! * The search for undos takes one moment and finds all of them, because only the holder writes a
+//!   step once its claim stands. An undo that is not found is one that fails.
 
 mod body;
 mod canonical;

@@ -14,8 +14,8 @@ pub(crate) enum Answer {
     Lost,
 }
 
-/// Puts the draft where the version that was seen stands, and tells whether it did. Where it
-/// begins a record, it forgets the steps of the life before.
+/// Puts the draft where the version that was seen stands, and tells whether it did. A draft that
+/// begins a record forgets the steps of the life before.
 pub(crate) fn write_record(world: &mut World, write: &Write) -> bool {
     let stands = match write.seen {
         Seen::Nothing => world.cell.is_none(),
@@ -37,7 +37,7 @@ pub(crate) fn write_record(world: &mut World, write: &Write) -> bool {
     true
 }
 
-/// Puts the step where the record takes steps of its attempt, and no version stands but the one
+/// Puts the step where the record takes steps of its attempt, and no version stands except the one
 /// that was seen.
 pub(crate) fn write_step(world: &mut World, write: &StepWrite) -> Answer {
     let record = world.cell.map(Cell::record);

@@ -12,9 +12,9 @@ const NOBODY: Name = 0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Watch {
-    /// The attempt whose claim stands; nobody's where it has ended since, or an operator has
-    /// settled its record. An effect of any other attempt comes from a holder that stalled for
-    /// longer than its lease, and no store can stop it: it is no part of any promise here.
+    /// The attempt whose claim stands; none if it has ended since, or an operator has settled its
+    /// record. An effect of any other attempt comes from a holder that stalled for longer than its
+    /// lease, and no store can stop it. It is no part of any promise here.
     pub(crate) claimant: Name,
     /// Whether the record was ever being undone in this life.
     pub(crate) undoing: bool,
@@ -138,7 +138,7 @@ impl World {
         self.must(Promise::RegisteredBefore, is_registered);
     }
 
-    /// The undo of a step runs. One that comes late, because its holder stalled, undoes all the
+    /// The undo of a step runs. An undo that comes late, because its holder stalled, undoes all the
     /// same.
     pub(crate) fn witness_undo(&mut self, held: &Held, step: usize, number: u8) {
         let goes_down = held.undone_last.is_none_or(|last| number < last);

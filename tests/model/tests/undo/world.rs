@@ -17,7 +17,7 @@ pub(crate) type Name = u8;
 pub(crate) const FIRST: Name = 3;
 /// Moves of the clock after now; what is past is 0.
 pub(crate) type Ahead = u8;
-/// The steps of a life, as far as they stand.
+/// The steps of a life, if they stand.
 pub(crate) type Rows = [Option<Row>; STEPS];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) cell: Option<Cell>,
     pub(crate) steps: Rows,
     pub(crate) workers: [Worker; WORKERS],
-    /// A request whose sender did not wait for it: it may arrive whenever it likes.
+    /// A request whose sender did not wait for it: it may arrive at any later moment.
     pub(crate) straggler: Option<Request>,
     pub(crate) stragglers_left: u8,
     /// How often an operator may still say something.
@@ -101,7 +101,7 @@ pub(crate) struct Held {
     pub(crate) live: bool,
     /// Whether everything that it writes says that undos are open.
     pub(crate) keeps: bool,
-    /// Whether that stands, as far as it knows.
+    /// Whether that stands, by its own knowledge.
     pub(crate) is_kept: bool,
     /// The next number of a step, once it is known.
     pub(crate) next: Option<u8>,
@@ -109,7 +109,7 @@ pub(crate) struct Held {
     /// The steps as it knows them; while it undoes, those that are left to be undone.
     pub(crate) known: Rows,
     pub(crate) stage: Stage,
-    /// Whether the decision stands, as far as it knows, that the call has failed for good.
+    /// Whether the decision stands, by its own knowledge, that the call has failed for good.
     pub(crate) undoing: bool,
     /// Whether a step could not be undone.
     pub(crate) left: bool,
@@ -162,7 +162,7 @@ pub(crate) enum End {
     Stopped,
 }
 
-/// The version that a request was sent over. One that is gone never comes back.
+/// The version that a request was sent over. A version that is gone never comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Seen {
     Nothing,
@@ -179,7 +179,7 @@ pub(crate) enum Request {
 /// A version of the record that is to stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Write {
-    /// The attempt that sends it; nobody's where an operator does.
+    /// The attempt that sends it; none if an operator does.
     pub(crate) by: Name,
     pub(crate) seen: Seen,
     pub(crate) draft: Draft,
@@ -253,7 +253,7 @@ impl World {
         self.workers[worker] = Worker::Holding(held);
     }
 
-    /// The version that stands, for whoever looks now.
+    /// The version that stands, for a worker that looks now.
     pub(crate) fn seen(&self) -> Seen {
         self.cell.map_or(Seen::Nothing, |_| Seen::Current)
     }

@@ -1,4 +1,4 @@
-//! Compares what was charged with what everybody was told.
+//! Compares the charges with what all callers were told.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ pub(crate) struct Evidence {
     pub(crate) on_crash: &'static [OnCrash],
     pub(crate) drawn: Vec<Call>,
     pub(crate) visits: Vec<Visit>,
-    /// What was charged before everybody asked again.
+    /// The charges before the programs asked again.
     pub(crate) in_the_run: Vec<Visit>,
-    /// What was said that the gateway knows to be wrong.
+    /// The statements that the gateway knows to be wrong.
     pub(crate) lies: Vec<String>,
-    /// What befell the network, processes and programs.
+    /// The events that befell the network, processes and programs.
     pub(crate) happened: Vec<&'static str>,
     pub(crate) told: Vec<Told>,
     /// The keys of the calls that each journal holds open.
@@ -65,8 +65,8 @@ impl Evidence {
         self.judge_last_words(about);
     }
 
-    /// An intent is charged once, under one key, and where handlers run at most once, nobody even
-    /// asks twice.
+    /// An intent is charged once, under one key. If handlers run at most once, it is not even asked
+    /// for twice.
     fn judge_charges(&self, about: &str) {
         let mut visited = BTreeMap::<Name<'_>, &Visit>::new();
         for visit in &self.visits {
@@ -84,7 +84,7 @@ impl Evidence {
         }
     }
 
-    /// What a call is answered with is what happened, to the same account for the same wish.
+    /// The answer to a call is what happened, to the same account for the same wish.
     fn judge_receipt(&self, call: &Call, status: StatusCode, receipt: &Receipt, about: &str) {
         assert_eq!(
             (&*receipt.account, &receipt.wish),
@@ -119,7 +119,7 @@ impl Evidence {
     fn judge_failure(&self, call: &Call, error: Option<&ClientError>, about: &str) {
         match error {
             Some(ClientError::Unknown { .. } | ClientError::RetryLater { .. }) => {}
-            // Only of a call that nobody else makes is it known who made it.
+            // It is known who made a call only if no other call asks for the same.
             Some(ClientError::Exhausted { .. } | ClientError::InFlight { .. }) => assert!(
                 call.is_shared() || !self.is_charged(call),
                 "it took effect: {about}"
@@ -151,8 +151,9 @@ impl Evidence {
         })
     }
 
-    /// Only who made the handler run is told that it ran now. That may be several, where the store
-    /// could not be told of a run that was answered and the handler ran again.
+    /// Only a caller that made the handler run is told that it ran now. There may be several such
+    /// callers if the store could not be told of a run that was answered, and the handler ran
+    /// again.
     fn judge_replays(&self, about: &str) {
         for visit in &self.visits {
             let was_run = |told: &&Told| match &told.ended {
@@ -174,7 +175,7 @@ impl Evidence {
         }
     }
 
-    /// When all is over, whoever asks is told how it ended, as far as anybody can know.
+    /// When all is over, every caller that asks is told how it ended, if that can be known.
     fn judge_last_words(&self, about: &str) {
         for call in self.drawn.iter().filter(|call| call.is_named()) {
             let again = call.again();

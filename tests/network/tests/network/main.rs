@@ -1,11 +1,11 @@
-//! Simulations: many calls by several programs with journals, to several processes of one service
-//! behind the layer, over a network over a faulty network, drawn from a seed; and what was charged
-//! compared with what everybody was told.
+//! Simulations, drawn from a seed: many calls by several programs with journals, to several
+//! processes of one service behind the layer, over a faulty network. The charges are compared with
+//! what all callers were told.
 //!
-//! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody
-//! thought of: requests and answers that are lost, cut, or come late, programs and processes that
-//! die in the middle and begin again, users who ask twice or change the amount. The scripts follow
-//! from the seed; how threads meet does not, so that a seed that fails may have to be run more than
+//! Client and layer are each tested by item elsewhere. Here they meet in combinations that no one
+//! thought of. Requests and answers are lost, cut, or come late. Programs and processes die in the
+//! middle and begin again. Users ask twice or change the amount. The scripts follow from the seed.
+//! The order in which threads meet does not, so a seed that fails may have to be run more than
 //! once.
 
 mod judge;
@@ -53,7 +53,8 @@ const CALLS: usize = 30;
 /// How many simulations run, unless another number is asked for.
 const USUALLY: u64 = 5;
 
-/// What is seen in so many simulations, whatever handlers may do after a crash.
+/// The kinds of events that are seen in so many simulations, whatever handlers may do after a
+/// crash.
 const SEEN: &[&str] = &[
     "a charge",
     "a cut",
@@ -80,7 +81,7 @@ fn one_charge_for_each_intent_on_a_bad_network_where_processes_chose_differently
     each(&[OnCrash::Rerun, OnCrash::Uncertain]);
 }
 
-/// Blows a simulation for each seed, in which each process chooses one of these.
+/// Runs a simulation for each seed, in which each process chooses one of these.
 /// `IDEMPOTENT_TEST_SIM=500` runs so many, in place of five, and `480..500` those.
 fn each(on_crash: &'static [OnCrash]) {
     let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
@@ -112,10 +113,10 @@ struct Run {
     programs: Vec<Program>,
     calls: JoinSet<Option<Told>>,
     told: Vec<Told>,
-    /// What befell the network, processes and programs.
+    /// The events that befell the network, processes and programs.
     happened: Vec<&'static str>,
-    /// In a long simulation machines sleep now and then, until keys are forgotten. How long is it
-    /// since the last time?
+    /// In a long simulation machines sleep now and then, until keys are forgotten. `since_sleep`
+    /// tells how long ago the last time was.
     is_long: bool,
     since_sleep: u32,
     _folder: TempDir,
@@ -216,8 +217,8 @@ impl Run {
             process.heal();
         }
         self.network.move_to(self.processes[0].address);
-        // What is on its way arrives, and what runs comes to its end, so that nothing is done after
-        // the verdict.
+        // Requests that are on their way arrive, and calls that run come to their end, so that
+        // nothing is done after the verdict.
         for _ in 0..40 {
             self.go_on(500).await;
         }
@@ -242,7 +243,7 @@ impl Run {
         self.programs[program].calls.push(call);
     }
 
-    /// Lets everybody do what there is to do, and moves the time on by so many milliseconds.
+    /// Lets all tasks do what there is to do, and moves the time on by so many milliseconds.
     async fn go_on(&mut self, milliseconds: u64) {
         // The network takes time of its own, and attempts are not to be over before it has had any.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -250,7 +251,7 @@ impl Run {
         while let Some(ended) = self.calls.try_join_next() {
             match ended {
                 Ok(told) => self.told.extend(told),
-                // What a program that died was told, nobody knows.
+                // It is unknown what a program that died was told.
                 Err(ended) if ended.is_cancelled() => {}
                 Err(ended) => resume_unwind(ended.into_panic()),
             }
@@ -313,13 +314,13 @@ impl Run {
         self.network.move_to(self.processes[process].address);
     }
 
-    /// Without faults, asks for whatever can be asked for again, by programs that are new, until
-    /// there is an answer.
+    /// Without faults, new programs ask for all that can be asked for again, until there is an
+    /// answer.
     async fn ask_again(&mut self, drawn: &[Call]) {
         for program in 0..PROGRAMS {
             self.restart(program);
             for call in drawn.iter().filter(|call| call.is_named()) {
-                // What still runs comes to its end, or its lease does; and a machine under load
+                // A call that still runs comes to its end, or its lease does. A machine under load
                 // takes a while.
                 for _ in 0..20 {
                     self.begin(program, call.again());
@@ -359,5 +360,5 @@ impl Run {
     }
 }
 
-/// Until there is a process, nobody listens.
+/// The address until there is a process: nothing listens there.
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);

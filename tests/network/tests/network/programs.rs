@@ -38,7 +38,7 @@ pub(crate) struct Program {
 /// When a manual clock begins.
 const BEGAN: Duration = Duration::from_secs(1_767_225_600);
 
-/// What a program does in its own way.
+/// The habits of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
     pub(crate) attempts: u32,
@@ -97,7 +97,7 @@ impl Program {
                     continue;
                 };
                 let account = call.account().to_owned();
-                // The outcome is the journal's, for whoever asks.
+                // The outcome is the journal's, for any caller that asks.
                 let _ = request.header("account", account).send().await;
             }
             None
@@ -124,7 +124,7 @@ enum Form {
     Shared,
     /// An intent of its own.
     Own,
-    /// A key that nobody else knows.
+    /// A key that no other call knows.
     Random,
 }
 
@@ -164,12 +164,12 @@ impl Call {
         self.form == Form::Shared
     }
 
-    /// Whether somebody can ask for it again.
+    /// Whether it can be asked for again.
     pub(crate) fn is_named(&self) -> bool {
         self.form != Form::Random
     }
 
-    /// The same, by somebody who waits for it, and of any program: it is nobody's own any more.
+    /// The same, by a user who waits for it, and of any program: it is no call's own any more.
     pub(crate) fn again(&self) -> Self {
         Self {
             form: Form::Shared,
@@ -215,7 +215,7 @@ impl Call {
     }
 }
 
-/// What a caller was told.
+/// The answer that a caller was given.
 #[derive(Debug)]
 pub(crate) struct Told {
     /// Which journal its program has.
@@ -228,7 +228,7 @@ pub(crate) struct Told {
 pub(crate) enum Ended {
     Answered {
         status: StatusCode,
-        /// What the body says, where it says what was charged.
+        /// The content of the body, if it says what was charged.
         receipt: Option<Receipt>,
         outcome: ClientOutcome,
     },

@@ -1,4 +1,4 @@
-//! What was seen in a simulation that is over.
+//! The kinds of events that were seen in a simulation that is over.
 
 use idempotent_client::{ClientError, Origin};
 

@@ -33,14 +33,14 @@ use tokio::runtime::Runtime;
 
 use crate::{LEASE, RETENTION};
 
-/// What a call asks for.
+/// The charge that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) intent: String,
     pub(crate) cents: u32,
 }
 
-/// What the gateway did, and what the service answers.
+/// The result at the gateway, and the answer of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     pub(crate) account: String,
@@ -49,8 +49,8 @@ pub(crate) struct Receipt {
     pub(crate) is_declined: bool,
 }
 
-/// Charges once for each key that it is sent, and remembers how often it was asked, and what was
-/// said that it knows to be wrong.
+/// Charges once for each key that it is sent. Remembers how often it was asked, and the statements
+/// that it knows to be wrong.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gateway(Arc<Mutex<Books>>);
 
@@ -75,12 +75,12 @@ impl Gateway {
         self.books().lies.clone()
     }
 
-    /// What was charged under this key until now.
+    /// The charge that was made under this key until now.
     fn charged(&self, key: &str) -> Option<Visit> {
         self.books().visits.get(key).cloned()
     }
 
-    /// Takes note of what is wrong where this was charged before it was said.
+    /// Notes a wrong statement, if this was charged before the statement.
     fn hears(&self, charged: Option<&Visit>, says: &str) {
         if let Some(visit) = charged {
             self.books().lies.push(format!("{says} after {visit:?}"));
@@ -178,7 +178,7 @@ impl Process {
         }
     }
 
-    /// What it has begun reaches nobody, neither the store nor a client.
+    /// Nothing that it has begun reaches the store or a client.
     pub(crate) fn die(mut self) {
         self.lose_store();
         self.end();
@@ -343,8 +343,8 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
     }
 }
 
-/// What was charged before a handler said that it did nothing. Once its key is free, the next one
-/// may charge.
+/// The charge that was made before a handler said that it did nothing. Once its key is free, the
+/// next one may charge.
 #[derive(Clone, Debug)]
 struct After(Option<Visit>);
 

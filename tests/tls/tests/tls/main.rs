@@ -1,5 +1,5 @@
-//! The stores over TLS, on servers that let nobody in without it: `cargo xtask test` starts them,
-//! with a certificate of a private authority.
+//! The stores over TLS, on servers that let no client in without it: `cargo xtask test` starts
+//! them, with a certificate of a private authority.
 
 mod mariadb;
 mod postgres;
@@ -17,7 +17,7 @@ use tokio::{process::Command, task::JoinHandle};
 /// More than a loaded machine needs, and a failure instead of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Less than [`PATIENCE`], so that it is the store that ends a connection which nobody answers.
+/// Less than [`PATIENCE`], so that the store ends a connection that gets no answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One process runs a call and another waits for it, until `meanwhile` has seen what it wanted,
@@ -83,8 +83,8 @@ async fn runs_nothing(store: impl Store) {
     assert_eq!(inside.arrivals(), 0, "the body ran");
 }
 
-/// A store that is refused for how it is set up, which trying again does not change, and for this
-/// reason.
+/// Checks that a store is refused for how it is set up, which trying again does not change, and for
+/// this reason.
 fn is_refused<T: fmt::Debug>(answer: Result<T, StoreError>, reason: &str) {
     let error = answer.expect_err("it is refused");
     assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error:?}");
@@ -92,10 +92,10 @@ fn is_refused<T: fmt::Debug>(answer: Result<T, StoreError>, reason: &str) {
     assert!(source.to_string().contains(reason), "{source}");
 }
 
-/// Whom the encrypted servers show certificates of.
+/// The authority whose certificates the encrypted servers show.
 const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 
-/// Where the system's authorities are read from, if it is set.
+/// The file that the system's authorities are read from, if it is set.
 const SYSTEM: &str = "SSL_CERT_FILE";
 
 /// A URL of Redis names no authority. It goes by those of the system, which a test sets for a
@@ -115,10 +115,10 @@ async fn where_the_authority_is_trusted(test: &str, scenario: impl AsyncFnOnce()
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// What a program has to do before it connects to Redis by itself: rustls chooses no cryptography
-/// here. A store does it, too.
+/// Chooses the cryptography, as a program has to do before it connects to Redis by itself: rustls
+/// chooses none here. A store does it, too.
 fn choose_cryptography() {
-    // Somebody may have been quicker.
+    // It may have been done already.
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
@@ -127,11 +127,11 @@ async fn in_time<F: Future>(scenario: F) -> F::Output {
     ended.expect("the scenario waits for something that never happens")
 }
 
-/// Where a server is, or whom it is trusted by.
+/// The address of a server, or the authority that vouches for it.
 ///
 /// # Panics
 ///
-/// Where nobody says: a store whose server is missing is a failure.
+/// If it is not set: a store whose server is missing is a failure.
 fn variable(name: &str) -> String {
     env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: `cargo xtask test` starts the servers"))

@@ -15,7 +15,8 @@ const ENCRYPTED: &str = "SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WH
     count(*) FILTER (WHERE ssl AND query LIKE 'LISTEN %')
     FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = $1";
 
-/// What the server sees while one process runs a call and beats, and another waits and listens.
+/// Checks what the server sees while one process runs a call and beats, and another waits and
+/// listens.
 async fn encrypts_all(holder: PostgresStore, waiter: PostgresStore, prefix: &str) {
     let mut told = PgListener::connect(&variable(URL))
         .await

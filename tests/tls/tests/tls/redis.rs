@@ -1,4 +1,4 @@
-//! Redis that has no port but the encrypted one.
+//! Redis that has no port except the encrypted one.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) async fn says_hello(told: &mut (impl Stream<Item = Msg> + Unpin)) {
     assert_eq!(hello.get_payload_bytes(), b"hello");
 }
 
-/// Whoever waits listens, on a server that has no port without encryption.
+/// A call that waits listens, on a server that has no port without encryption.
 async fn encrypts_all(holder: RedisStore, waiter: RedisStore, prefix: &str) {
     let client = client();
     let connection = client.get_multiplexed_async_connection().await;
@@ -121,8 +121,8 @@ async fn a_server_that_nobody_trusted_vouches_for_is_refused() {
     is_refused(in_time(connecting).await, "certificate");
 }
 
-/// The protocol has no word for encryption: who does not encrypt gets no answer, and neither does
-/// who alone does.
+/// The protocol has no word for encryption. A client that does not encrypt gets no answer, and
+/// neither does a client that encrypts alone.
 pub(super) async fn nobody_answers(
     connect: impl AsyncFnOnce(RedisBuilder) -> Result<RedisStore, StoreError>,
 ) {

@@ -1,5 +1,5 @@
-//! A Redis Cluster whose nodes have no port but the encrypted one, neither for clients nor for each
-//! other.
+//! A Redis Cluster whose nodes have no port except the encrypted one, neither for clients nor for
+//! each other.
 
 use redis::{Client, FromRedisValue, cluster::ClusterClient};
 use tokio_stream::StreamExt;
@@ -26,7 +26,7 @@ fn nodes() -> Vec<Client> {
     clients.map(|client| client.expect("a URL")).collect()
 }
 
-/// What each node answers.
+/// The answer of each node.
 async fn each<T: FromRedisValue>(nodes: &[Client], question: &str) -> Vec<T> {
     let mut answers = Vec::new();
     for node in nodes {
@@ -115,7 +115,7 @@ async fn nodes_that_nobody_trusted_vouches_for_are_refused() {
     let (prefix, urls) = (prefix(), urls(URLS));
     let connecting = builder(&prefix).connect_cluster(&urls);
     is_refused(in_time(connecting).await, "certificate");
-    // Where the first ones are gone, the others say why.
+    // If the first ones are gone, the others say why.
     let gone = ["rediss://127.0.0.1:1", urls[0].as_str()];
     let connecting = builder(&prefix).connect_cluster(gone);
     is_refused(in_time(connecting).await, "certificate");

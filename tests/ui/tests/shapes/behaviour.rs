@@ -1,4 +1,4 @@
-//! What the expansion does when it runs: each shape replays, and keeps calls apart.
+//! The expansion when it runs: each shape replays, and keeps calls apart.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

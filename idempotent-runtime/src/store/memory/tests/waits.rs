@@ -1,4 +1,4 @@
-//! Who waits is woken, and leaves nothing behind.
+//! A waiting call is woken, and leaves nothing behind.
 
 use super::*;
 

@@ -17,7 +17,8 @@ pub(super) struct Open {
     last: Mutex<Last>,
 }
 
-/// A connection with its number; or why there is none, which is nothing where that took too long.
+/// A connection with its number; or the error why there is none, which is `None` if that took too
+/// long.
 pub(super) type Made = Result<(Line, u64), Option<RedisError>>;
 
 /// The connection that was made last.
@@ -26,7 +27,7 @@ struct Last {
     /// With the moment when it was asked for last. All nodes of a cluster lie idle together,
     /// because records are spread evenly.
     line: Option<(Line, Moment)>,
-    /// How many there were: whoever finds one broken must not close the one after it.
+    /// How many there were: a caller that finds one broken must not close the one after it.
     number: u64,
     silence: Silence,
     making: Option<watch::Receiver<Option<Made>>>,
@@ -39,10 +40,10 @@ struct Silence {
     until: Option<Instant>,
 }
 
-/// Asks over a connection. Where callers give up on its answers, as a heartbeat does after a third
-/// of the lease and a tiered store far sooner, the next one asks over another: this one may be
-/// silent for good, and nobody would ever wait for as long as an answer may take. Of the
-/// connections to a cluster, the answer of any node counts.
+/// Asks over a connection. If callers give up on its answers, the next one asks over another. A
+/// heartbeat gives up after a third of the lease, and a tiered store far sooner. The connection may
+/// be silent for good, and no caller would ever wait for as long as an answer may take. In a
+/// cluster, the answer of any node counts.
 pub(super) struct Asking<'a> {
     open: &'a Open,
     number: u64,
@@ -51,11 +52,11 @@ pub(super) struct Asking<'a> {
     is_answered: bool,
 }
 
-/// For how long nobody thinks of a connection that it is silent, all callers together: far longer
-/// than Redis takes for an answer.
+/// How long all callers together wait before a connection counts as silent: far longer than Redis
+/// takes for an answer.
 pub(super) const NOT_SILENT: Duration = Duration::from_millis(100);
 
-/// The same of connections to the nodes of a cluster, which are all made again together.
+/// The same for connections to the nodes of a cluster, which are all made again together.
 pub(super) const NO_NODE_SILENT: Duration = Duration::from_secs(1);
 
 impl<'a> Asking<'a> {
@@ -90,7 +91,7 @@ impl Drop for Asking<'_> {
 }
 
 impl Open {
-    /// The connection, or else its making, which begins where nobody is at it.
+    /// The connection, or else its making, which begins if no caller is at it.
     pub(super) fn line_or_making(
         &self,
         now: Moment,

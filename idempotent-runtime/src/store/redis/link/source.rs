@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! The source of connections.
 
 #[cfg(feature = "redis-cluster")]
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::Node;
 #[cfg(feature = "redis-cluster")]
 use crate::store::{StoreErrorKind, redis::failure};
 
-/// Where connections come from.
+/// The source of connections.
 #[derive(Clone)]
 pub(in crate::store::redis) enum Source {
     /// Made by us, each store its own.
@@ -29,7 +29,7 @@ pub(in crate::store::redis) enum Source {
     #[cfg(feature = "redis-cluster")]
     Cluster {
         client: Box<ClusterClient>,
-        /// The nodes that it begins with; empty where only the client knows them.
+        /// The nodes that it begins with; empty if only the client knows them.
         places: Arc<[Client]>,
     },
     /// The application's, and all that there is.
@@ -45,7 +45,7 @@ pub(in crate::store::redis) enum Line {
     Cluster(ClusterConnection),
 }
 
-/// How long what may take.
+/// How long a connection and an answer may take.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store::redis) struct Limits {
     pub(in crate::store::redis) connect: Duration,
@@ -66,8 +66,8 @@ impl Source {
     }
 }
 
-/// How many commands may stand in line for a connection: more than there are calls. Where a call
-/// has to wait for room there, and nobody polls it, the room that it gets at last is nobody's.
+/// How many commands may stand in line for a connection: more than there are calls. If a call has
+/// to wait for room there and is not polled, the room that it gets at last is lost to all.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// Makes a connection to one server.
@@ -81,8 +81,8 @@ async fn own(client: &Client, limits: Limits) -> RedisResult<MultiplexedConnecti
     making.await
 }
 
-/// Why a node refuses whoever connects, whenever they try. Of a cluster the driver tells that as
-/// text, so each node is asked.
+/// The reason why a node refuses every connection at any time. For a cluster the driver tells that
+/// as text, so each node is asked.
 #[cfg(feature = "redis-cluster")]
 async fn refusal(places: &[Client], limits: Limits) -> Option<RedisError> {
     for place in places {

@@ -62,7 +62,7 @@ async fn a_call_that_nobody_polls_while_it_connects_keeps_no_other_one_waiting()
     assert_eq!(number, 1, "it is the same");
 }
 
-/// Nobody who has less patience than it takes would ever get one.
+/// Else a caller with less patience than it takes would never get one.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_connection_that_its_caller_does_not_wait_for_is_made_for_the_next() {
@@ -131,7 +131,7 @@ async fn what_took_too_long_for_the_driver_is_not_asked_again() {
     let list = format!("idempotent-{:032x}", rand::random::<u128>());
     let of_list = |name: &str| redis::cmd(name).arg(&list).clone();
 
-    // The server answers once somebody pushes.
+    // The server answers once a value is pushed.
     let mut pops = of_list("BLPOP");
     let answer = link.send(pops.arg(0), &Node::Only, "testing").await;
 
@@ -144,7 +144,7 @@ async fn what_took_too_long_for_the_driver_is_not_asked_again() {
         .query_async(other)
         .await;
     let () = pushed.expect("an answer");
-    // Behind whatever was asked over this connection before.
+    // Behind everything that was asked over this connection before.
     let left = link.send(&of_list("LLEN"), &Node::Only, "testing").await;
     assert_eq!(left.expect("an answer"), Value::Int(1), "popped once");
     let deleted = of_list("DEL").query_async(other).await;

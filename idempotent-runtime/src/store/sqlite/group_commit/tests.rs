@@ -1,4 +1,4 @@
-//! What callers write that wait for one connection, and who is told what of it.
+//! The writes of callers that wait for one connection, and how each caller is told of them.
 
 mod abandoned;
 mod failures;
@@ -29,7 +29,7 @@ fn claim() -> Draft {
     tests::claim(b"key")
 }
 
-/// A write: what it is over, and what it puts.
+/// A write: the version that it is over, and the draft that it puts.
 type Job = (Option<Version>, Draft);
 
 fn some_claims(number: usize) -> Vec<Job> {
@@ -57,7 +57,7 @@ impl Held {
         Self::waiting(Duration::from_millis(50)).await
     }
 
-    /// Waits for as long as a test lasts for a lock that somebody else has on the file.
+    /// Waits as long as a test lasts for a lock that another connection has on the file.
     async fn patient() -> Self {
         Self::waiting(PATIENCE).await
     }

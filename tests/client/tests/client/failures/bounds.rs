@@ -27,7 +27,7 @@ async fn cl28_pauses_grow_and_differ() {
     assert!(first.len() > 1, "every pause is the same: {first:?}");
 }
 
-/// Without a socket, so that tokio's own clock stands still between pauses.
+/// It goes without a socket, so that tokio's own clock stands still between pauses.
 #[tokio::test(start_paused = true)]
 async fn cl28_pauses_go_by_tokio_s_time() {
     let keys = IdempotencyKeys::builder(Profile::ietf());
@@ -143,8 +143,8 @@ async fn cl29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
     assert_eq!(timeout.given(), [DEADLINE]);
 }
 
-/// Where there is no timer of tokio's, one of the application's will do: nothing else is asked how
-/// much time has passed.
+/// A timer of the application's will do if there is none of tokio's: nothing else is asked how much
+/// time has passed.
 #[tokio::test]
 async fn cl46_pauses_and_timeouts_go_by_a_timer_of_one_s_own() {
     let attempt = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! What the file of a journal holds: that of an earlier release is read, and so is a damaged one.
+//! The contents of a journal's file: one of an earlier release is read, and so is a damaged one.
 
 use bytes::Bytes;
 use idempotent_client::{
@@ -9,7 +9,7 @@ use idempotent_runtime::{StoreErrorKind, record::Time};
 
 use super::{call, readable};
 
-/// What stands in a file is a promise: a journal of an earlier release must be read.
+/// The contents of a file are a promise: a journal of an earlier release must be read.
 #[tokio::test]
 async fn cl08_a_journal_of_the_first_release_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -57,7 +57,7 @@ async fn cl08_a_journal_of_the_first_release_is_read() {
     assert!(over.ending == Some(answered), "{over:?}");
 }
 
-/// What was damaged is a call that may have been sent, and the others must be sent again.
+/// A damaged entry is a call that may have been sent, and the others must be sent again.
 #[tokio::test]
 async fn cl08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Who sees a key: servers do, and no log.
+//! The readers of a key: servers see it, and no log does.
 
 use std::{
     io::{self, Write},
@@ -50,8 +50,8 @@ async fn cl41_neither_logs_nor_errors_show_the_key() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
-    // For the whole process, since what is logged for one thread only depends on which thread
-    // logged first.
+    // It is set for the whole process, since what is logged for one thread only depends on which
+    // thread logged first.
     tracing::subscriber::set_global_default(subscriber).expect("nobody else logs");
     // A server may say the key again, in a header and in a body.
     let echo = |status| {

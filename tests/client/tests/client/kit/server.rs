@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, sync::Notify};
 
 use super::lock;
 
-/// What the server does with one request.
+/// The step that the server takes with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Answer(Answer),
@@ -170,7 +170,7 @@ impl Server {
         lock(&self.state.seen).clone()
     }
 
-    /// The key of each request; fails where one has several lines.
+    /// The key of each request; fails if one has several lines.
     pub(crate) fn keys(&self) -> Vec<Option<String>> {
         let seen = self.seen();
         seen.iter()
@@ -182,7 +182,7 @@ impl Server {
             .collect()
     }
 
-    /// How many requests have come; fails where they do not all have the same key.
+    /// How many requests have come; fails if they do not all have the same key.
     #[track_caller]
     pub(crate) fn requests_with_one_key(&self) -> usize {
         let keys = self.keys();
@@ -298,7 +298,7 @@ impl<E> futures_core::Stream for Frames<E> {
     type Item = Result<Frame<Bytes>, E>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // A server keeps what it was given to itself until it has to wait, and forgets it where the
+        // A server keeps what it was given to itself until it has to wait, and forgets it if the
         // rest fails.
         if self.frames.front().is_some_and(Result::is_err) && !mem::replace(&mut self.rested, true)
         {

@@ -1,4 +1,4 @@
-//! Time that passes when nobody waits for anything else.
+//! Time that passes when nothing else is waited for.
 
 use std::{
     future::Future,
@@ -11,12 +11,12 @@ use idempotent_runtime::{clock::Timer, testing::Gate};
 
 use super::lock;
 
-/// Lets pauses pass at once and writes them down. What is longer than any pause is a deadline, and
-/// is never over.
+/// Lets pauses pass at once and writes them down. A sleep that is longer than any pause is a
+/// deadline, and is never over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pauses {
     taken: Arc<Mutex<Vec<Duration>>>,
-    /// Where pauses wait until the test lets them pass.
+    /// The gate at which pauses wait until the test lets them pass.
     gate: Option<Gate>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Timeout(Arc<TimeoutState>);
 
 #[derive(Debug)]
 struct TimeoutState {
-    /// How long an attempt may take: what is shorter is a pause.
+    /// How long an attempt may take: a shorter sleep is a pause.
     most: Duration,
     /// Which of the timeouts it is, counted from 1.
     which: usize,

@@ -1,4 +1,4 @@
-//! What a middleware inside does with a call, and does not tell: the call stays open.
+//! A middleware inside that does something with a call, and does not tell it: the call stays open.
 
 use std::{
     io,
@@ -37,7 +37,7 @@ fn later(change: impl Fn(&mut Request) + Send + Sync + 'static) -> impl Middlewa
     })
 }
 
-/// An attempt that came to nobody says nothing of the one before it.
+/// An attempt that reached no server says nothing of the one before it.
 #[tokio::test]
 async fn cl39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have_been_done() {
     let server = Server::doing([Step::Cut]).await;
@@ -75,7 +75,7 @@ async fn retried(
     (process, ended)
 }
 
-/// Who retries inside tells of the last attempt alone, and that there may have been others.
+/// A retry inside tells of the last attempt alone, and that there may have been others.
 #[tokio::test]
 async fn cl02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_open() {
     let server = Server::doing([Step::Cut]).await;
@@ -91,7 +91,7 @@ async fn cl02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_o
     assert_eq!(process.open().await, 1);
 }
 
-/// To where nobody listens.
+/// Leads to an address at which no server listens.
 fn to(nobody: SocketAddr) -> impl Fn(&mut Request) + Send + Sync + 'static {
     move |request| {
         let port = Some(nobody.port());
@@ -99,7 +99,7 @@ fn to(nobody: SocketAddr) -> impl Fn(&mut Request) + Send + Sync + 'static {
     }
 }
 
-/// To a server whose certificate is not taken, as encryption reports it.
+/// Leads to a server whose certificate is not taken, as encryption reports it.
 fn to_the_portal(request: &mut Request) {
     let url = request.url_mut();
     url.set_host(Some("portal.example.com")).expect("a host");
@@ -114,7 +114,7 @@ impl Resolve for Untrusted {
     }
 }
 
-/// As where a machine changes its network between two attempts.
+/// As when a machine changes its network between two attempts.
 #[tokio::test]
 async fn cl02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_it_open() {
     let server = Server::doing([Step::Cut]).await;
@@ -153,7 +153,7 @@ impl Middleware for Impatient {
     }
 }
 
-/// What the journal sends again at a restart is not to be done in another way meanwhile.
+/// A call that the journal sends again at a restart is not to be done in another way meanwhile.
 #[tokio::test]
 async fn cl21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
     let server = Server::doing([answer(201)]).await;
@@ -187,7 +187,7 @@ impl Middleware for Notifies {
     }
 }
 
-/// That another call was not done says nothing of this one.
+/// Another call that was not done says nothing of this one.
 #[tokio::test]
 async fn cl21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_call() {
     let overloaded = problem(503, "idempotency-overloaded");

@@ -1,4 +1,4 @@
-//! Requests that came as early data, which somebody may have sent again (RFC 8470).
+//! Requests that came as early data, which may have been sent again (RFC 8470).
 
 use http::Method;
 use idempotent_runtime::http::{EarlyData, KeyEcho, Presence, Rules};
@@ -24,7 +24,8 @@ async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
     lenient.send(early(post("/charges"))).await.is_fresh();
 }
 
-/// What keys do not count for can be repeated like a request without one; a read does no harm.
+/// A request for which keys do not count can be repeated like one without a key; a read does no
+/// harm.
 #[tokio::test]
 async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_keys() {
     let rules = || Rules::ietf().early_data(EarlyData::WithKey);
@@ -53,7 +54,7 @@ async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_
     refused.is_problem(425, "too_early");
 }
 
-/// Who names GET among the methods that keys count for says that it does more than read.
+/// A service that names GET among the methods that keys count for says that it does more than read.
 #[tokio::test]
 async fn s_115_a_read_that_keys_count_for_is_too_early_without_one() {
     let rules = Rules::ietf().key(Presence::Optional).methods([Method::GET]);

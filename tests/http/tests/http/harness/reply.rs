@@ -1,4 +1,4 @@
-//! What handlers answer, and bodies that are made piece by piece.
+//! The answers of handlers, and bodies that are made piece by piece.
 
 use std::{
     convert::Infallible,
@@ -69,7 +69,7 @@ impl<E> http_body::Body for Polled<E> {
     }
 }
 
-/// A body whose pieces come from this function, and whose length nobody knows.
+/// A body whose pieces come from this function, and whose length is unknown.
 pub(crate) fn polled<E>(
     poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> + Send + 'static,
 ) -> Body
@@ -81,7 +81,7 @@ where
     Body::new(Polled { poll, length })
 }
 
-/// The same, of which it is known how long it is to be.
+/// The same, and it is known how long it is to be.
 pub(crate) fn polled_of<E>(
     length: u64,
     poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> + Send + 'static,
@@ -94,7 +94,7 @@ where
     Body::new(Polled { poll, length })
 }
 
-/// A body of these pieces, whose length nobody knows.
+/// A body of these pieces, whose length is unknown.
 pub(crate) fn stream<E>(pieces: Vec<Result<Bytes, E>>) -> Body
 where
     E: Into<BoxError> + Send + 'static,
@@ -103,7 +103,7 @@ where
     polled(move |_| Poll::Ready(pieces.next()))
 }
 
-/// The same, of which it is known how long it is to be.
+/// The same, and it is known how long it is to be.
 pub(crate) fn stream_of<E>(length: u64, pieces: Vec<Result<Bytes, E>>) -> Body
 where
     E: Into<BoxError> + Send + 'static,

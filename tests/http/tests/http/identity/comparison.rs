@@ -1,4 +1,4 @@
-//! What makes two requests with one key the same.
+//! The rules by which two requests with one key are the same.
 
 use std::convert::Infallible;
 
@@ -160,8 +160,8 @@ async fn s_59g_the_coding_of_a_body_counts() {
     compare(Rules::ietf(), charge(), coded, false).await;
 }
 
-/// It says that there is none (RFC 9110, section 8.4.1), and whoever hands a request on may leave
-/// it out.
+/// It says that there is none (RFC 9110, section 8.4.1), and an intermediary that hands a request
+/// on may leave it out.
 #[tokio::test]
 async fn s_59g_identity_is_no_coding() {
     let shop = Shop::new(Rules::ietf());
@@ -280,7 +280,7 @@ async fn s_59m_a_secret_keys_the_fingerprint_and_no_body_is_stored() {
     assert_ne!(keyed, fingerprint(Some(b"another secret of bytes")).await);
 }
 
-/// What is stored must be found by later releases: another value here is a breaking change.
+/// Later releases must find what is stored: another value here is a breaking change.
 #[tokio::test]
 async fn s_59n_the_fingerprints_of_requests_stay_what_they_are() {
     let headers = || Rules::ietf().compare_headers([HeaderName::from_static("api-version")]);

@@ -16,7 +16,7 @@ use idempotent_runtime::{
 use super::{says_of_its_key, twice};
 use crate::harness::{Shop, charge, first_gated, marked, post, receipt, vanished, with_field};
 
-/// Clients that remember what a call came to ask again where the key is free, and never where it is
+/// Clients that remember the outcome of a call ask again if the key is free, and never if it is
 /// not.
 #[tokio::test]
 async fn s_67_only_the_layer_says_that_a_key_is_free() {
@@ -46,8 +46,7 @@ async fn s_67_only_the_layer_says_that_a_key_is_free() {
     }
 }
 
-/// A retry is to reach the handler, and what another call holds, or has done, is not undone by
-/// that.
+/// A retry is to reach the handler. It does not undo what another call holds, or has done.
 #[tokio::test]
 async fn s_67_a_problem_about_another_call_does_not_say_that_a_key_is_free() {
     for kind in [Kind::RequestInProgress, Kind::ResultOutOfReach] {
@@ -66,7 +65,8 @@ fn sold_out() -> Response<Body> {
     (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
 }
 
-/// Nothing happened this time; what the handler before it did, which vanished, is another question.
+/// Nothing happened this time. It is another question what the handler before it did, which
+/// vanished.
 #[tokio::test]
 async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
     let gate = Gate::new();
@@ -75,8 +75,7 @@ async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
     let vanished = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(6));
 
-    // The second one is no less a takeover: nobody has found out meanwhile what the first handler
-    // did.
+    // The second one is no less a takeover: it is still unknown what the first handler did.
     for _ in 0..2 {
         let answer = shop.send(charge()).await;
         assert_eq!(answer.body, "sold out");

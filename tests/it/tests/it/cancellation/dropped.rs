@@ -36,8 +36,8 @@ fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
 
 type Waits = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// What a call is told that waits on a blocking thread of a runtime which ends: that waits for its
-/// threads.
+/// The answer to a call that waits on a blocking thread of a runtime which ends: the runtime waits
+/// for its threads.
 fn told_where_the_runtime_ends(
     call: impl FnOnce(Gate) -> Waits + Send + 'static,
 ) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Who calls, what their bodies do at a gateway, and what everybody was told.
+//! The callers, what their bodies do at a gateway, and what the callers were told.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::scripts::{self, Form, Say, stored, verdict};
 pub(super) struct Call {
     pub(super) number: usize,
     pub(super) key: u64,
-    /// What the fingerprint is taken of.
+    /// The value that the fingerprint is taken of.
     pub(super) amount: u32,
     pub(super) on_crash: OnCrash,
     form: Form,
@@ -44,7 +44,7 @@ enum Ends {
     Panic { charged: bool },
 }
 
-/// What a body says, and nobody else.
+/// The word that one body says, and no other one does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Word {
     pub(super) key: u64,
@@ -82,7 +82,7 @@ pub(super) enum What {
     Asked(Option<bool>),
 }
 
-/// What a caller was told.
+/// The answer that a caller was told.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) began: u64,
@@ -100,7 +100,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// The receipt; nothing where it was charged with another amount.
+    /// The receipt; nothing if it was charged with another amount.
     fn charge(&mut self, child_key: &str, amount: u32) -> Option<usize> {
         let receipt = self.charges.len();
         let of = self.charges.entry(child_key.to_owned());
@@ -236,7 +236,7 @@ impl Call {
         let scribe = self.scribe(&attempt, &ledger);
         let is_takeover = attempt.is_takeover();
         scribe.note(What::Began { is_takeover });
-        // Dropped with the body, wherever that is.
+        // It is dropped when the body is dropped.
         let _gone = Gone(&scribe);
         self.work(0).await;
         let charges = match self.ends {
@@ -351,7 +351,7 @@ impl Drop for Gone<'_> {
 }
 
 impl Told {
-    /// What a body said, as it is stored, and its word; nothing where there was no answer.
+    /// The answer of a body, as it is stored, and its word; nothing if there was no answer.
     pub(super) fn heard(&self) -> Option<(String, &Word)> {
         scripts::heard(&self.result)
     }

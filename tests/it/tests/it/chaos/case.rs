@@ -1,4 +1,4 @@
-//! What is known of a chaos run, put in order.
+//! The facts that are known of a chaos run, put in order.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -17,7 +17,7 @@ use super::{
     witness::{Pages, Write, versions},
 };
 
-/// A write of which it is known that it stood.
+/// A write that is known to have stood.
 pub(super) struct Stood<'a> {
     pub(super) write: &'a Write,
     pub(super) after: Arc<Record>,
@@ -91,7 +91,7 @@ impl Case<'_> {
         self.pages.deeds.iter().filter(of_it)
     }
 
-    /// Asserts it, and shows all that is known of the key where it is not so.
+    /// Asserts it, and shows all that is known of the key if it does not hold.
     pub(super) fn holds(&self, holds: bool, says: &str, key: u64) {
         if holds {
             return;

@@ -1,5 +1,5 @@
-//! Compares what was asked of the store, what was done, what the gateway's books say and what
-//! everybody was told.
+//! Compares what was asked of the store, what was done, what the gateway's books say and what each
+//! caller was told.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,11 +22,12 @@ use crate::{scripts::Say, tally::Tally};
 pub(super) struct Evidence {
     pub(super) ledger: Arc<Ledger>,
     pub(super) told: Vec<Told>,
-    /// How many were told nothing, because they left, or their process ended, or they panicked.
+    /// How many callers were told nothing, because they left, or their process ended, or they
+    /// panicked.
     pub(super) left: usize,
-    /// What stands in the store.
+    /// The records that stand in the store.
     pub(super) remains: Vec<Arc<Record>>,
-    /// What every call said, or nothing where each said what it liked.
+    /// The value that every call said, or nothing if each said what it liked.
     pub(super) on_crash: Option<OnCrash>,
     pub(super) keys: Vec<u64>,
     /// Whether outcomes outlived the chaos run.
@@ -64,7 +65,7 @@ impl Evidence {
 }
 
 impl Case<'_> {
-    /// What bodies may do beside each other, and after each other.
+    /// The rules for bodies beside each other, and after each other.
     fn judge_bodies(&self, key: u64) {
         let holds = |holds: bool, says: &str| self.holds(holds, says, key);
         let deeds: Vec<_> = self
@@ -98,8 +99,8 @@ impl Case<'_> {
             }
             let began = |deed: &&&Deed| matches!(deed.what, What::Began { .. });
             let earlier = deeds[..index].iter().filter(began);
-            // Whoever found out that the ones before did nothing, and then did nothing, has settled
-            // those, too.
+            // A run that found out that the ones before did nothing, and then did nothing, has
+            // settled those, too.
             let asked = |deed: &&&Deed| deed.what == What::Asked(Some(false)) && is_settled(deed);
             let settled = deeds[..index].iter().filter(asked).map(|deed| deed.at);
             let since = settled.max().unwrap_or_default();
@@ -124,7 +125,8 @@ impl Case<'_> {
                 );
             }
         }
-        // Where a reconciliation let a body run again, the one before may wake up, and is refused.
+        // A reconciliation may let a body run again. Then the one before may wake up, and is
+        // refused.
         let asked = deeds
             .iter()
             .any(|deed| deed.what == What::Asked(Some(false)) && is_settled(deed));

@@ -1,15 +1,15 @@
 //! Chaos runs: faults of all kinds over the stores that people use, by their own clocks.
 //!
 //! Several processes with short leases call with few keys, over connections that are cut, slowed
-//! and stalled, and requests and answers are lost before they get there. Bodies charge at a
-//! gateway, refuse, fail, panic, block their thread, are left by their callers and outlive their
-//! leases; runtimes end in the middle, with their processes or without them. What is asked of the
-//! store is written down on the way, as is what everybody did and was told, and the [judge]
+//! and stalled. Requests and answers are lost before they get there. Bodies charge at a gateway,
+//! refuse, fail, panic, block their thread, are left by their callers and outlive their leases.
+//! Runtimes end in the middle, with their processes or without them. Everything that is asked of
+//! the store is written down on the way, as is everything that was done and told. The [judge]
 //! compares that afterwards. Nothing in it depends on how long anything took: time only decides
 //! what happens, and never whether it was right.
 //!
-//! What is drawn follows from the seed, and how it meets does not: a seed that fails may have to be
-//! run more than once.
+//! The draws follow from the seed, and how they meet does not: a seed that fails may have to be run
+//! more than once.
 
 mod callers;
 mod case;
@@ -52,7 +52,7 @@ const KEYS: u64 = 3;
 /// How many chaos runs run, unless another number is asked for.
 const USUALLY: u64 = 12;
 
-/// What is seen in so many chaos runs, wherever they run.
+/// The events that are seen in so many chaos runs, wherever they run.
 const SEEN: &[&str] = &[
     "a body",
     "a body that is gone",
@@ -67,13 +67,13 @@ const SEEN: &[&str] = &[
     "told that nobody knows",
 ];
 
-/// What is seen besides, where connections can be cut.
+/// The events that are seen besides, if connections can be cut.
 const SEEN_OF_CUTS: &[&str] = &["a write that the connection lost"];
 
 /// How many chaos runs run at once, since they mostly wait.
 const AT_ONCE: usize = 6;
 
-/// For what must come about, and is no matter of time.
+/// How long to wait for what must come about, and is no matter of time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -155,7 +155,7 @@ struct Chaos {
     purges: Vec<JoinHandle<()>>,
     /// The connections of processes whose runtime has ended.
     left: Vec<Proxy>,
-    /// What every call says, or nothing where each says what it likes.
+    /// The value that every call says, or nothing if each says what it likes.
     on_crash: Option<OnCrash>,
     keys: Vec<u64>,
     lease: Duration,
@@ -218,7 +218,7 @@ impl Chaos {
             let pause = self.lease.mul_f64(self.rng.random_range(0.0..0.1));
             tokio::time::sleep(pause).await;
             while let Some(ended) = calls.try_join_next() {
-                // A call that panicked, or whose runtime has ended, has told nobody anything.
+                // A call that panicked, or whose runtime has ended, has told nothing.
                 let ended = ended.expect("nobody stops this task");
                 told.extend(came_of(ended).flatten());
             }
@@ -246,7 +246,7 @@ impl Chaos {
         }
     }
 
-    /// Ends every fault, and waits until nobody holds anything.
+    /// Ends every fault, and waits until nothing is held any more.
     async fn calm_down(&mut self) {
         for process in &self.processes {
             process.link.heal();
@@ -310,8 +310,8 @@ impl Chaos {
         remains
     }
 
-    /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody
-    /// purges.
+    /// Now and then a connection is cut or slow, a process stalls, ends or dies, or the store is
+    /// purged.
     async fn happen(&mut self) {
         let number = self.rng.random_range(0..self.processes.len());
         let cuts = [

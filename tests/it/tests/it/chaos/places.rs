@@ -15,7 +15,7 @@ const MARIADB: &str = "IDEMPOTENT_TEST_MARIADB_URL";
 const REDIS: &str = "IDEMPOTENT_TEST_REDIS_URL";
 const CLUSTER: &str = "IDEMPOTENT_TEST_REDIS_CLUSTER_URLS";
 
-/// Where the records of a test are, which are nobody else's.
+/// The place of the records of a test, which are no other test's.
 #[derive(Debug)]
 pub(super) struct Place {
     product: Product,
@@ -43,7 +43,7 @@ impl Place {
         }
     }
 
-    /// Where the server listens; nothing where a client goes its own ways, or to no server.
+    /// The address of the server; nothing if a client goes its own ways, or to no server.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         let name = match self.product {
             Product::Sqlite | Product::Cluster => return None,

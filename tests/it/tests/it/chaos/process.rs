@@ -18,14 +18,14 @@ pub(super) struct Process {
     pub(super) runtime: Option<Runtime>,
     pub(super) idem: Idempotency,
     pub(super) link: Arc<Link>,
-    /// What is between it and its server, where anything can be.
+    /// The proxy between it and its server, if there can be one.
     pub(super) proxy: Option<Proxy>,
 }
 
 impl Drop for Process {
-    /// What it has begun is dropped, in the middle or not.
+    /// The work that it has begun is dropped, in the middle or not.
     fn drop(&mut self) {
-        // What goes on without it is to come to its end.
+        // The work that goes on without it is to come to its end.
         self.link.heal();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -74,8 +74,8 @@ impl Chaos {
         } else {
             2 * self.lease
         };
-        // On a busy machine an answer may take longer than leases that are to end in a chaos run,
-        // and whoever asks after it gets none.
+        // On a busy machine an answer may take longer than leases that are to end in a chaos run. A
+        // call that asks after the run would get none.
         let lease = if is_bad { self.lease } else { PATIENCE };
         let idem = Idempotency::builder(seen)
             .lease(lease)
@@ -91,7 +91,7 @@ impl Chaos {
         });
     }
 
-    /// Makes the call as a process does, whose end is its end.
+    /// Makes the call as a process does: the end of the process is the end of the call.
     pub(super) fn call(&self, process: usize, call: Call) -> JoinHandle<Option<Told>> {
         let Process { runtime, idem, .. } = &self.processes[process];
         let made = call.make(idem.clone(), Arc::clone(&self.ledger));

@@ -1,4 +1,4 @@
-//! What was seen in a chaos run that is over.
+//! The events that were seen in a chaos run that is over.
 
 use idempotent_runtime::record::{State, TokenRule};
 
@@ -72,7 +72,7 @@ impl Case<'_> {
     }
 }
 
-/// What was written.
+/// The kind of a write that stood.
 fn kind_of(one: &Stood<'_>) -> Option<&'static str> {
     let before = one.before.as_deref();
     let was = |state| before.is_some_and(|before| before.state == state);

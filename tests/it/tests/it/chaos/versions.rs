@@ -1,4 +1,4 @@
-//! Asks of every write and look what the protocol promises.
+//! Checks the promises of the protocol for every write and look.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,8 +16,8 @@ use super::{
 use crate::scripts::Say;
 
 impl Case<'_> {
-    /// I3, I4, I12: each version is written over once, tokens grow, and only what nobody needs is
-    /// gone.
+    /// I3, I4, I12: each version is written over once, tokens grow, and only records that are not
+    /// needed are gone.
     pub(super) fn judge_versions(&self) {
         let mut over = HashSet::new();
         for one in &self.stood {
@@ -78,7 +78,7 @@ impl Case<'_> {
         }
     }
 
-    /// A version is the same whoever sees it, and is not seen any more once another one is known to
+    /// A version is the same in every look, and is not seen any more once another one is known to
     /// stand.
     pub(super) fn judge_looks(&self) {
         let seen = versions(&self.pages.looks);
@@ -215,7 +215,8 @@ impl Case<'_> {
     }
 }
 
-/// Whether a takeover that has not begun left what it had found: it does so in nobody's name.
+/// Whether a takeover that has not begun left what it had found: it does so in the name of no
+/// attempt.
 fn is_left(before: &Record, after: &Record) -> bool {
     after.attempt_id == AttemptId::NOBODY
         && (before.state, after.state) == (State::Running, State::Running)

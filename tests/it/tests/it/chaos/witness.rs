@@ -42,7 +42,7 @@ pub(super) struct Link {
     stalls: watch::Sender<bool>,
 }
 
-/// What a request meets.
+/// The fault that a request meets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     /// It is answered.
@@ -67,9 +67,9 @@ pub(super) struct Pages {
     pub(super) writes: Vec<Write>,
     pub(super) looks: Vec<Look>,
     pub(super) deeds: Vec<Deed>,
-    /// What every request met.
+    /// The fault that each request met.
     pub(super) faults: Vec<Fault>,
-    /// What the store's clock was known to have come to, and since when.
+    /// The times that the store's clock was known to have come to, and since when.
     pub(super) times: Vec<(u64, Time)>,
     pub(super) books: Books,
 }
@@ -92,13 +92,13 @@ pub(super) enum Answer {
     Failed,
 }
 
-/// What a look, or a refused write, showed.
+/// The record that a look, or a refused write, showed.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) sent: u64,
     pub(super) id: RecordId,
     pub(super) record: Option<Arc<Record>>,
-    /// What a write that was refused had seen.
+    /// The version that a refused write had seen.
     pub(super) refused: Option<Version>,
 }
 
@@ -114,7 +114,7 @@ impl Link {
         }
     }
 
-    /// Nothing that is sent from now on reaches the store, nor any answer this process.
+    /// From now on, nothing that is sent reaches the store, and no answer reaches this process.
     pub(super) fn die(&self) {
         self.is_dead.store(true, Ordering::SeqCst);
     }
@@ -142,7 +142,7 @@ impl Link {
             return (Fault::None, Duration::ZERO);
         }
         let mut rng = lock(&self.rng);
-        // Sooner than a lease: for so long a claim that was given up is kept from standing.
+        // It is sooner than a lease: for so long a claim that was given up is kept from standing.
         let pause = self.lease.mul_f64(rng.random_range(0.0..0.5));
         if rng.random_range(0..100) >= self.faults {
             let pause = if rng.random_range(0..20) == 0 {

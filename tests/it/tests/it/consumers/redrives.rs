@@ -1,4 +1,4 @@
-//! Messages that somebody puts back from the dead letters.
+//! Messages that an operator puts back from the dead letters.
 
 use std::io;
 

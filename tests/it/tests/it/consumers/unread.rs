@@ -21,7 +21,7 @@ struct Changed {
     code: String,
 }
 
-/// An error that holds what nobody stores.
+/// An error that is never stored.
 #[derive(Debug, Serialize, Deserialize)]
 enum Hidden {
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! What becomes of an error that the body returned.
+//! The fate of an error that the body returned.
 
 use super::*;
 use crate::harness::Owner;
@@ -13,7 +13,7 @@ on_every_store![
     e05_error_type_roundtrip,
 ];
 
-/// What a bank says, none of which can be stored.
+/// The errors of a bank. None of them can be stored.
 #[derive(Debug, thiserror::Error)]
 enum Declined {
     #[error("the bank declined")]
@@ -47,7 +47,7 @@ async fn e01_error_releases(world: World) {
     assert_eq!(world.runs("k"), 2);
 }
 
-/// What a payment may come to.
+/// The refusals of a payment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 enum Refused {
     #[error("no funds: {missing} missing")]
@@ -144,7 +144,7 @@ impl From<Error> for Opaque {
     }
 }
 
-/// That an error of ours was serialised before does not make this one the failure of a nested call.
+/// An error of ours serialised before does not make this one the failure of a nested call.
 async fn e03_a_classifier_that_writes_a_log_releases_nothing(world: World) {
     let owner = world.owner().await;
     let call = || {
@@ -198,7 +198,7 @@ async fn e04_transient_not_stored(world: World) {
     assert_eq!(outer("rerun", OnCrash::Rerun).await, Ok("charged".into()));
 }
 
-/// Writes words where its cause cannot be encoded, so that encoding it succeeds.
+/// Writes words if its cause cannot be encoded, so that encoding it succeeds.
 #[derive(Debug, Deserialize, thiserror::Error)]
 #[error("no answer")]
 struct Worded {
@@ -231,7 +231,7 @@ async fn e04_what_encodes_a_refusal_in_other_words_is_not_stored(world: World) {
     are_not_stored(&owner).await;
 }
 
-/// As whoever sends an error of their own as JSON to a client finds out.
+/// An application meets this when it sends an error of its own as JSON to a client.
 #[test]
 fn what_cannot_be_serialised_says_what_to_do() {
     let refusal = serde_json::to_string(&Error::AlreadyInstalled).expect_err("it has no JSON");

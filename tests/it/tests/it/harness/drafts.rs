@@ -1,4 +1,4 @@
-//! What a holder writes, for tests that speak to a store past the library.
+//! The writes of a holder, for tests that speak to a store past the library.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a handle reports, in the order in which it happened.
+//! The reports of a handle, in the order in which things happened.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,7 +8,7 @@ use std::{
 use idempotent_runtime::{CallEvent, CallOutcome, Observer, RecordChange, RecordEvent};
 use tokio::sync::watch;
 
-/// An observer that writes everything down, and wakes who waits for it. Clones are the same log.
+/// An observer that writes everything down, and wakes its waiters. Clones are the same log.
 #[derive(Clone)]
 pub(crate) struct Log {
     events: Arc<Mutex<Vec<Event>>>,

@@ -1,4 +1,4 @@
-//! What a scenario runs in: one body, every store.
+//! The surroundings of a scenario: one body, every store.
 //!
 //! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every
 //! store that needs no server. Time stands still until the scenario moves it, and it waits for
@@ -58,7 +58,7 @@ macro_rules! on_every_store {
     };
 }
 
-/// Why nothing was settled; `None` where something was.
+/// Why nothing was settled; `None` if something was.
 pub(crate) fn not_settled<E: Into<BoxError>>(settled: Result<(), E>) -> Option<NotSettled> {
     let error = settled.err()?.into();
     match error.downcast_ref() {
@@ -67,15 +67,14 @@ pub(crate) fn not_settled<E: Into<BoxError>>(settled: Result<(), E>) -> Option<N
     }
 }
 
-/// Lets the time of a handle go on until `work` is done, so that what is tried again is tried
-/// again.
+/// Lets the time of a handle go on until `work` is done, so that retries take place.
 pub(crate) async fn while_time_goes_on<F>(timer: &ManualClock, work: F) -> F::Output
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let mut work = tokio::spawn(work);
     loop {
-        // Slower than any store, so that nothing but what is tried again is late.
+        // It is slower than any store, so only a retry is late.
         match tokio::time::timeout(Duration::from_millis(1), &mut work).await {
             Ok(done) => return done.expect("no panic"),
             Err(_) => timer.advance(Duration::from_millis(5)),
@@ -83,7 +82,7 @@ where
     }
 }
 
-/// Asserts that this is the refusal of tables of this prefix, of which that of the records is gone.
+/// Asserts that this refusal names the missing records table of this prefix.
 pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, prefix: &str) {
     let error = refused.expect_err("a table is gone");
     assert_eq!(error.kind(), StoreErrorKind::Schema);
@@ -108,8 +107,8 @@ pub(crate) fn runtime_here() -> Runtime {
     builder.enable_all().build().expect("a runtime")
 }
 
-/// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that
-/// hangs.
+/// Ends a scenario that waits for an event that never comes. It then fails with a message, instead
+/// of hanging.
 pub(crate) async fn in_time<F: Future>(scenario: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(60), scenario)
         .await

@@ -1,4 +1,4 @@
-//! A client of the store: what one process is.
+//! A client of the store: it stands for one process.
 
 use std::{future::Future, time::Duration};
 
@@ -17,7 +17,7 @@ pub(crate) struct Owner {
     pub(crate) idem: Idempotency,
     /// Counts the calls of the store, and fails those that a scenario names.
     pub(crate) store: FaultyStore,
-    /// What the handle's waits, heartbeats and leases go by; moved by `World::advance`, or alone.
+    /// The clock of the handle's waits, heartbeats and leases; moved by `World::advance`, or alone.
     pub(crate) timer: ManualClock,
     pub(crate) log: Log,
 }
@@ -99,9 +99,9 @@ impl Owner {
         assert_eq!(self.log.answers(), expected);
     }
 
-    /// Cuts the owner off from the store for good, as the death of its process would: nothing that
-    /// it does reaches the store any more, neither a heartbeat nor a release. Abort its tasks as
-    /// well, where they would go on.
+    /// Cuts the owner off from the store for good, as the death of its process would. From then on
+    /// nothing of it reaches the store, neither a heartbeat nor a release. Abort its tasks as well
+    /// if they would go on.
     pub(crate) fn die(&self) {
         self.store.outage(StoreErrorKind::Unavailable);
     }

@@ -1,4 +1,4 @@
-//! What is said through `tracing`.
+//! The events and spans of `tracing`.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     (output, said.text())
 }
 
-/// Gives every event of heartbeat threads as lines of text, since somebody listened for the first
+/// Gives every event of heartbeat threads as lines of text, since a test listened for the first
 /// time.
 pub(crate) fn said_in_the_background() -> String {
     background().text()
@@ -40,8 +40,8 @@ fn is_in_the_background() -> bool {
     thread::current().name() == Some("idempotent-heartbeats")
 }
 
-/// One subscriber for the whole process: `tracing` remembers who is interested in what, and may
-/// miss an event while subscribers of several tests come and go.
+/// One subscriber for the whole process: `tracing` remembers the interests of subscribers, and may
+/// miss an event while those of several tests come and go.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! One store, everybody who uses it, and what happened outside it.
+//! One store, its users, and the effects outside it.
 
 use std::{
     sync::{
@@ -40,7 +40,7 @@ impl World {
         Self::over(Memory::new())
     }
 
-    /// The same, where calls see what stands there before they ask.
+    /// The same, but calls see what stands there before they ask.
     pub(crate) async fn memory_at_hand() -> Self {
         Self {
             at_hand: true,
@@ -53,23 +53,23 @@ impl World {
         Self::over(Pool::new(1).await)
     }
 
-    /// A SQLite file: the owners are what two processes would be.
+    /// A SQLite file: the owners stand for two processes.
     #[expect(clippy::unused_async, reason = "every store is made in the same way")]
     pub(crate) async fn sqlite_file() -> Self {
         Self::over(File::new())
     }
 
-    /// Postgres: the owners are what two processes would be.
+    /// Postgres: the owners stand for two processes.
     pub(crate) async fn postgres() -> Self {
         Self::over(Postgres::new().await)
     }
 
-    /// MariaDB: the owners are what two processes would be.
+    /// MariaDB: the owners stand for two processes.
     pub(crate) async fn mariadb() -> Self {
         Self::over(MariaDb::new().await)
     }
 
-    /// Redis: the owners are what two processes would be.
+    /// Redis: the owners stand for two processes.
     pub(crate) async fn redis() -> Self {
         Self {
             forgets: true,
@@ -135,12 +135,12 @@ impl World {
         self.subject.advance(by).await;
     }
 
-    /// What all owners report, in one order.
+    /// The reports of all owners, in one order.
     pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 
-    /// What happened outside the store.
+    /// The effects outside the store.
     pub(crate) fn effects(&self) -> &EffectLog {
         &self.effects
     }
@@ -168,8 +168,8 @@ impl World {
         if self.at_hand { 0 } else { 1 }
     }
 
-    /// How many of so many finished and expired records a purge finds: none where the store forgets
-    /// them by itself.
+    /// How many of so many finished and expired records a purge finds. It finds none if the store
+    /// forgets them by itself.
     pub(crate) fn to_purge(&self, expired: u64) -> u64 {
         if self.forgets { 0 } else { expired }
     }
@@ -180,7 +180,7 @@ impl World {
         scanned.expect("the store lists its records")
     }
 
-    /// The record that stands in the store, where there is exactly one.
+    /// The record that stands in the store. There must be exactly one.
     pub(crate) async fn record(&self) -> Arc<Record> {
         let records = self.records().await;
         assert_eq!(records.len(), 1, "one record: {records:?}");

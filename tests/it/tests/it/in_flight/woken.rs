@@ -13,7 +13,7 @@ on_every_store![
 ];
 
 async fn c13_wake_by_notification(world: World) {
-    // One owner: the waiters of one process. Nothing but being woken ends this wait before the
+    // There is one owner: the waiters of one process. Only a wake-up ends this wait before the
     // scenario's time is up.
     const HOUR: Duration = Duration::from_secs(60 * 60);
     let owner = world
@@ -36,7 +36,7 @@ async fn c13_wake_by_notification(world: World) {
 }
 
 async fn c13_a_lost_notification_is_made_up_for(world: World) {
-    // Two owners: on a file, nobody tells the other process, and it looks by itself.
+    // There are two owners. On a file, the other process is not told, so it looks by itself.
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
@@ -81,7 +81,7 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
     assert_eq!(b.store.calls(Operation::Load), 2);
 }
 
-/// Somebody was seen to hold the call, so that no outage lets this one run.
+/// The waiter saw a holder of the call, so no outage lets it run itself.
 async fn c13_looks_that_fail_end_with_the_patience(world: World) {
     let a = world.owner().await;
     let b = world
@@ -99,7 +99,7 @@ async fn c13_looks_that_fail_end_with_the_patience(world: World) {
         tokio::task::yield_now().await;
     }
     while !waiting.is_finished() {
-        // Not while it looks, or its patience would be over before it looks again.
+        // Time stands still while it looks, or its patience would be over before it looks again.
         let sleeps = b.timer.until_next().filter(|left| !left.is_zero());
         if let Some(left) = sleeps {
             b.timer.advance(left.min(Duration::from_millis(100)));

@@ -86,7 +86,7 @@ async fn of_struct(world: &World, retry: &Retry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Else all calls of a tenant that bring no key of their own would be one.
+/// Otherwise all calls of a tenant that bring no key of their own would be one.
 async fn b09_a_missing_part_is_a_missing_key(world: World) {
     let owner = world.owner().await;
     let without = Retry {
@@ -139,8 +139,8 @@ async fn b09_a_missing_part_runs_unprotected(world: World) {
     assert_eq!(owner.log.answers(), [CallOutcome::Unprotected; 4]);
 }
 
-/// Whatever `on_missing_key` says: without its scope, a call would meet the records of nobody in
-/// particular.
+/// This holds for every `on_missing_key`: without its scope, a call would meet the records of no
+/// particular tenant.
 async fn b09_a_missing_scope_is_refused(world: World) {
     let owner = world
         .owner_with(|builder| builder.on_missing_key(OnMissingKey::Run))

@@ -31,7 +31,7 @@ async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, 
     Ok(world.runs(order))
 }
 
-/// What a call before keeps for twice as long is gone after three times as long.
+/// A record kept for twice this time by the build before is gone after three times this time.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Runs the call as the build before does, until the gate is opened. Then it fails, and its error
@@ -113,8 +113,8 @@ async fn b26_what_was_released_under_the_old_name_runs_under_the_new_one(world: 
     assert_eq!(own, Ok("first".into()));
 }
 
-/// An old process that still serves knows nothing of the new name, and says of itself alone that it
-/// did nothing.
+/// An old process that still serves knows nothing of the new name. It reports only of itself that
+/// it did nothing.
 async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one(
     world: World,
 ) {
@@ -181,8 +181,8 @@ async fn b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_acc
     assert_eq!(new.enter(counted("k")).await, Ok("found".into()));
 }
 
-/// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always
-/// the same.
+/// Both builds ran the call, each under its own name. A call that accepts both names gets one
+/// answer, always the same.
 async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     let owner = world.owner().await;
     for name in ["roll_out.old", "roll_out.new"] {
@@ -197,8 +197,7 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     assert_eq!(answer, Ok::<String, Error>("roll_out.old".into()));
 }
 
-/// Whoever goes on under the new name and goes away leaves nothing there that somebody would have
-/// to wait for.
+/// A caller that goes on under the new name and then goes away leaves no claim there to wait for.
 async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
     let ends = Gate::new();

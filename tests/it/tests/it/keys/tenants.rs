@@ -1,4 +1,4 @@
-//! Scopes: what one tenant does is nothing to another.
+//! Scopes: the calls of one tenant do not touch another.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn b23_tenant_isolation(world: World) {
         }
     };
 
-    // Other arguments under the same key: no mismatch across tenants.
+    // The same key comes with other arguments. This is no mismatch across tenants.
     let first = owner.enter(scoped(&world, "t1", "k", 1, HOUR, false)).await;
     let second = owner.enter(scoped(&world, "t2", "k", 2, DAY, false)).await;
     let third = owner.enter(scoped(&world, "t3", "k", 3, DAY, true)).await;
@@ -71,7 +71,7 @@ async fn b23_what_one_tenant_holds_or_settles_is_its_own(world: World) {
         async move { Ok::<_, Error>(said) }
     };
 
-    // One that runs holds nobody else up.
+    // A running call holds up no other tenant.
     let gate = Gate::new();
     let held = gate.clone();
     let first = tokio::spawn(call("t1").run(|_| async move {
@@ -85,7 +85,7 @@ async fn b23_what_one_tenant_holds_or_settles_is_its_own(world: World) {
     gate.open();
     assert_eq!(first.await.expect("no panic"), Ok("t1".into()));
 
-    // Somebody finds out what happened to one of two.
+    // An operator finds out what happened to one of two.
     for tenant in ["t3", "t4"] {
         let left = call(tenant).uncertain_errors();
         let left = left.run(|_| async { Err::<(), _>(Error::AlreadyInstalled) });

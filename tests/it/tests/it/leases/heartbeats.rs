@@ -1,4 +1,4 @@
-//! What keeps a lease: heartbeats, and what becomes of a lease without them.
+//! How heartbeats keep a lease, and how a lease ends without them.
 
 use idempotent_runtime::{Builder, CallOutcome as Outcome};
 use tokio::task::yield_now;
@@ -129,7 +129,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
     world.advance(LEASE / 12).await;
     owner.log.await_step(RecordChange::LeaseLost).await;
 
-    // Nobody took over, so that its version stands and its outcome is recorded all the same.
+    // No call took over, so its version stands and its outcome is recorded all the same.
     assert_eq!(call.await.expect("no panic"), Ok(true));
     assert_eq!(world.record().await.state, State::Done);
     let replayed = other.call("charge").key("k");
@@ -144,7 +144,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
 
-    // Not in step with the tries, of which there is one every twelfth of a lease.
+    // This is not in step with the tries, which come every twelfth of a lease.
     world.advance(Duration::from_secs(11)).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(Duration::from_millis(17_500)).await;
@@ -156,8 +156,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     world.advance(Duration::from_millis(1_500)).await;
     owner.log.await_step(RecordChange::LeaseLost).await;
 
-    // Nobody took over, so that its version stands, and can be prolonged, also by a store that
-    // takes its time.
+    // No call took over, so its version stands and can be prolonged, also by a slow store.
     owner.store.heal();
     let slow = owner.delays(Operation::Heartbeat, On::Next);
     world.advance(LEASE / 12).await;
@@ -272,7 +271,7 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
-/// What its holder left uncertain refuses a heartbeat as what somebody else left uncertain does.
+/// A record that its own holder left uncertain refuses a heartbeat as any uncertain record does.
 async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let owner = world.owner().await;
     let unanswered = owner.delays_answer(Operation::Ending, On::Call(1));
@@ -305,7 +304,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         owner.settled().await;
         let left = world.records().await;
 
-        // It is refused by what its holder left, and stops there. What the same thread does next
+        // It is refused by what its holder left, and stops there. The next work of the same thread
         // comes after it.
         under_way.open();
         for number in 0..3 {

@@ -1,5 +1,4 @@
-//! Heartbeats of several leases, one after the other and side by side, and after something went
-//! wrong.
+//! Heartbeats of several leases, one after the other and side by side, and after a failure.
 
 use tokio::task::yield_now;
 
@@ -12,7 +11,7 @@ on_every_store![
     heartbeats_come_again_after_the_thread_has_ended,
 ];
 
-/// What is done, and prolonged no more, may give its place to a call that has only begun.
+/// A finished lease is prolonged no more. It may give its place to a call that has only begun.
 async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world: World) {
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
@@ -34,7 +33,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
-/// It was applied, so that the next one meets a version which its holder has never heard of.
+/// The heartbeat was applied, so the next one meets a version that its holder has never heard of.
 async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &owner).begun().await;
@@ -53,8 +52,8 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
-/// The thread sleeps until the first of the leases that it knew is due, and a call that begins
-/// meanwhile may be due before.
+/// The thread sleeps until the first of its known leases is due. A call that begins meanwhile may
+/// be due before.
 async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: World) {
     let owner = world.owner().await;
     let (long, ends) = Charge::of(&world, &owner).key("long").begun().await;
@@ -84,7 +83,7 @@ async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
     charge("first").charges().await;
-    // It stays for a while when nothing is held, and then nobody waits for the time to go by.
+    // The thread stays for a while when nothing is held. After that, nothing sleeps on the timer.
     owner.timer.await_sleepers(1).await;
     let mut ended = 0;
     while ended < 100 {

@@ -1,4 +1,4 @@
-//! What must not show: keys, values, and what an application calls secret.
+//! Secrets that must not show: keys, values, and texts that an application calls secret.
 
 use super::*;
 
@@ -8,7 +8,7 @@ on_every_store![
     k17_error_messages_hide_payload,
 ];
 
-/// What must not show.
+/// A text that must not show.
 const SECRET: &str = "4929-0000-1111-2222";
 
 async fn k13_no_plaintext_key(world: World) {
@@ -91,7 +91,7 @@ async fn k14_redaction(world: World) {
 #[derive(Debug, Serialize)]
 struct Wrong(String);
 
-/// Writes what it cannot read.
+/// A value that can be written, and not be read again.
 #[derive(Debug)]
 struct Lossy;
 
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Lossy {
     }
 }
 
-/// Says what it is about where it cannot be written.
+/// A value that cannot be written. The error says what it is about.
 #[derive(Debug)]
 struct Unwritable;
 

@@ -1,4 +1,4 @@
-//! What is said of a body that did not come to its end.
+//! Reports of a body that did not come to its end.
 
 use std::{
     future::poll_fn,

@@ -42,7 +42,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
     assert_eq!(states.len(), 1);
 }
 
-/// Whoever counts what begins and what ends counts neither.
+/// A count of beginnings and ends finds neither.
 async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     let owner = world.owner().await;
     owner.fault(Operation::Claim, On::Every, Fault::LoseRequest);
@@ -56,7 +56,7 @@ async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     assert_eq!(owner.log.steps(), []);
 }
 
-/// Why a try failed says nothing of the one before it.
+/// The reason why a try failed says nothing about the try before it.
 async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
@@ -75,8 +75,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     }
 }
 
-/// Has the answers to so many claims lost, and of the looks at the store from then on those held at
-/// the gate that are named.
+/// Loses the answers to so many claims. From then on it holds the named looks at the store at the
+/// gate.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
     let looks = owner.delays(Operation::Load, which);
     owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
@@ -84,7 +84,7 @@ async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate 
         let charge = Charge::of(world, owner).key(format!("lost-{number}"));
         let call = charge.mode(Mode::Uncertain).spawn();
         while !call.is_finished() {
-            // Only from one try to the next: a lease does not go by meanwhile.
+            // Time moves only from one try to the next: a lease does not go by meanwhile.
             let pause = owner.timer.until_next().filter(|next| *next < LEASE / 30);
             owner.timer.advance(pause.unwrap_or_default());
             tokio::task::yield_now().await;
@@ -96,8 +96,8 @@ async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate 
     looks
 }
 
-/// An outage leaves as many of them as calls came meanwhile. A heartbeat that stood in line behind
-/// all of them would come too late.
+/// An outage leaves one such claim for each call that came meanwhile. A heartbeat that stood in
+/// line behind all of them would come too late.
 async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
@@ -128,8 +128,8 @@ async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     assert_eq!(owner.log.count(RecordChange::Released), 0);
 }
 
-/// As over a connection that a firewall forgot. What stood in line behind it would be uncertain,
-/// and nothing of it has begun.
+/// This is as over a connection that a firewall forgot. The claims in line behind it would be
+/// uncertain, although no body of them has begun.
 async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: World) {
     let owner = world.owner().await;
 
@@ -141,11 +141,11 @@ async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: W
     assert_eq!(owner.log.count(RecordChange::Released), 2);
 }
 
-/// Whoever counts what begins and what ends finds both.
+/// A count of beginnings and ends finds both.
 async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
-    // The first one is refused by what stands.
+    // The first one is refused by the record that stands.
     for nth in 2..=4 {
         owner.fault(Operation::Claim, On::Call(nth), Fault::LoseAnswer);
     }

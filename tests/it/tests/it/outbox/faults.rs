@@ -29,10 +29,10 @@ on_every_database![
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// As often as the budget allows for attempts, and once more.
+/// One more than the attempts that the budget allows.
 const FAILURES: u32 = 4;
 
-/// Keys of which an attempt was counted.
+/// The number of keys with a counted attempt.
 async fn tried<S: Shop>(shop: &S) -> i64 {
     let query = format!(
         "SELECT count(*) FROM {}outbox_claims WHERE attempts > 0",
@@ -108,7 +108,7 @@ trait AsyncBefore: Send + Sync + 'static {
     fn pass(&self, batch: &[Envelope]) -> impl Future<Output = ()> + Send;
 }
 
-/// Never answers, so often.
+/// Does not answer the first `times` calls.
 struct Silent {
     calls: Arc<AtomicU32>,
     times: u32,
@@ -163,13 +163,13 @@ async fn a_message_that_breaks_the_connection_parks_its_key_alone<
     shop: S,
 ) {
     let (outbox, broker) = (outbox(&shop).await, breaks_at(b"-1"));
-    // A batch is in the order of the keys, so that nothing else is behind it.
+    // A batch is in the order of the keys, so no other key is behind this one.
     let messages = [-2, -1, -3].map(|order| placed(order).key("z"));
     send(&shop, &outbox, messages).await;
     let relay = start(&outbox, &broker).await;
     let (mut parked, mut sent) = (Vec::new(), 0);
     while parked.is_empty() {
-        // Where nothing else came through, it would be an outage.
+        // If nothing else came through, it would be an outage.
         send(&shop, &outbox, KEYS.map(|key| placed(sent).key(key))).await;
         sent += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -184,7 +184,7 @@ async fn a_message_that_breaks_the_connection_parks_its_key_alone<
     assert!(parked[0].reason.contains("nobody knows"), "{parked:?}");
     let mut by_key = broker.by_key();
     let poisoned = by_key.remove("z").expect("it was tried");
-    // A try costs nothing where no other message was confirmed since the one before.
+    // A try costs nothing if no other message was confirmed since the one before.
     let (sound, tries) = poisoned.split_first().expect("it was tried");
     let is_poison = |tried: &i64| *tried == -1;
     assert!(*sound == -2 && tries.len() >= 3, "{poisoned:?}");
@@ -225,7 +225,7 @@ impl AsyncBefore for Waiting {
     }
 }
 
-/// A relay that stands still with its first batch until it `goes_on`, and then says that the
+/// A relay that stands still with its first batch until it `goes_on`. It then says that the
 /// messages of `"k"` were rejected: the first time would park the key.
 async fn stands_still<DB: OutboxDatabase>(
     outbox: &Outbox<DB>,

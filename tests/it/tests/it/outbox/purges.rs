@@ -1,4 +1,4 @@
-//! Counters that nobody needs are deleted, and numbers grow all the same.
+//! Unused counters are deleted, and numbers grow all the same.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ async fn numbers_grow_after_a_purge_and_a_clock_that_steps_back<
     later.purge().await.expect("it purges");
     assert_eq!(counters(&shop).await, 0);
     let earlier = outbox.clone().clock_ahead(days(-3));
-    // It stands already, and its counter is new all the same.
+    // The message stands already, and its counter is new all the same.
     send(&shop, &earlier, [placed(1).key("a").id("one")]).await;
     send(&shop, &earlier, [placed(2).key("a")]).await;
     send(&shop, &earlier, [placed(3).key("a")]).await;
@@ -74,7 +74,7 @@ async fn a_purge_beside_writers_whose_clock_steps_back_keeps_the_order<
             while !is_over.load(Ordering::SeqCst) {
                 // Another writer may be in the way.
                 purges += i32::from(later.purge().await.is_ok());
-                // Longer than a statement of a writer.
+                // This is longer than a statement of a writer.
                 tokio::time::sleep(Duration::from_millis(150)).await;
             }
             purges

@@ -54,7 +54,7 @@ async fn a_message_behind_a_savepoint_that_was_gone_back_to_is_gone<
     let back = "ROLLBACK TO SAVEPOINT here".to_owned();
     S::run(&mut tx, back).await.expect("it goes back");
     send(&mut *tx, placed(3).key("k")).await;
-    // Nothing of it is left that would be in its way.
+    // Nothing of the first send is left in its way.
     send(&mut *tx, gone).await;
     tx.commit().await.expect("it commits");
     assert_eq!(count(&shop).await, 3);
@@ -64,7 +64,7 @@ async fn a_message_behind_a_savepoint_that_was_gone_back_to_is_gone<
     assert_eq!((by_key.len(), &by_key["k"][..]), (1, &[1, 3, 2][..]));
 }
 
-/// Time for a relay to look: where it does not, the test says less, and nothing that is wrong.
+/// Time for a relay to look. If it does not look, the test shows less, and nothing wrong.
 async fn looks() {
     tokio::time::sleep(Duration::from_millis(150)).await;
 }
@@ -116,7 +116,7 @@ async fn g15_a_relay_that_dies_between_two_messages_is_followed_by_another<
     let breaks = Broker {
         decide: Arc::new(Box::new(|batch| match &batch[0].payload[..] {
             b"0" => vec![Ok(()); batch.len()],
-            // The second message has arrived, and nobody learns it.
+            // The second message has arrived, and the relay does not learn it.
             _ => Vec::new(),
         })),
         ..broker.clone()
@@ -167,8 +167,8 @@ async fn handle<S: Shop<Database: OutboxDatabase>>(
     }
 }
 
-/// The relay starts when its process has died behind the commit, before the acknowledgement, and
-/// the message was delivered once more.
+/// The relay starts only now. Its process has died after the commit and before the acknowledgement,
+/// and the message was delivered once more.
 async fn assert_went_out_once<S: Shop<Database: OutboxDatabase>>(
     shop: &S,
     outbox: &Outbox<S::Database>,
@@ -222,8 +222,8 @@ async fn i03_what_a_staged_message_sent_goes_out_once_with_its_commit<
     assert_went_out_once(&shop, &outbox).await;
 }
 
-/// Two calls send to two keys in opposite order, and wait for each other in their first tries. The
-/// ids of each try of each call.
+/// Two calls send to two keys in opposite order, and wait for each other in their first tries.
+/// Returns the ids of each try of each call.
 async fn tries_of_two_calls<S: Shop<Database: OutboxDatabase>>(
     shop: &Arc<S>,
     outbox: &Outbox<S::Database>,
@@ -293,7 +293,7 @@ async fn a_transaction_after_a_deadlock_sends_once<S: Shop<Database: OutboxDatab
 }
 
 /// Looks around in REPEATABLE READ, passes the first gate, sends this order, and passes the second
-/// one. How often it ran.
+/// one. Returns how often it ran.
 async fn send_by_snapshot<S: Shop<Database: OutboxDatabase>>(
     shop: Arc<S>,
     outbox: Outbox<S::Database>,
@@ -318,7 +318,7 @@ async fn send_by_snapshot<S: Shop<Database: OutboxDatabase>>(
     runs.into_inner().expect("nobody panics")
 }
 
-/// The key changes behind the snapshot of the second transaction. How often that one ran.
+/// The key changes behind the snapshot of the second transaction. Returns how often that one ran.
 async fn two_snapshots_of_one_key<S: Shop<Database: OutboxDatabase>>(shop: S) -> u32 {
     let (outbox, broker) = (outbox(&shop).await, Broker::willing());
     let (shop, [sent, looked, open]) = (Arc::new(shop), [(); 3].map(|()| Gate::new()));
@@ -364,7 +364,7 @@ async fn a_transaction_with_an_old_snapshot_of_its_key_runs_again_on_postgres() 
     assert_eq!(runs, 2);
 }
 
-/// It may lock what it does not see there.
+/// It may lock rows there that it does not see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_transaction_with_an_old_snapshot_of_its_key_keeps_the_order_on_mariadb() {
@@ -379,7 +379,7 @@ async fn another_message_of_an_id_is_refused_whatever_was_seen_before<
     shop: S,
 ) {
     if S::BEGIN.is_some() {
-        // One writer at a time has the database.
+        // Only one writer at a time has the database.
         return;
     }
     let outbox = outbox(&shop).await;

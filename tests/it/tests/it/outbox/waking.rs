@@ -1,4 +1,4 @@
-//! Relays that sleep: who wakes them, and how little they do meanwhile.
+//! Relays that sleep: how they are woken, and how little they do meanwhile.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_commit_of_transact_and_its_replay_wake_the_relay<S: Shop<Database: Ou
     };
     let id = place().await;
     drained(&shop).await;
-    // Nobody has woken the relay, as after a process that died behind its commit.
+    // The relay was not woken, as after a process that died behind its commit.
     send(&shop, &outbox, [placed(2)]).await;
     assert_eq!(place().await, id, "a replay");
     drained(&shop).await;
@@ -88,7 +88,7 @@ async fn a_message_of_another_process_wakes_a_relay_on_postgres() {
         let (outbox, broker) = (outbox(&shop).await, Broker::willing());
         let relay = asleep(&outbox, &broker, None).await;
         for order in 0..3 {
-            // Hearing that notifications come through, it looks once more, and lies down.
+            // It hears that notifications come through, looks once more, and lies down.
             while sleepers(&shop).await == 0 {
                 relay.wake();
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -209,12 +209,12 @@ async fn an_idle_look_reads_few_pages() {
         drained(&shop).await;
         relay.stop().await;
         let mut connection = shop.pool().acquire().await.expect("a connection");
-        // A transaction of another test keeps dead rows alive, and a change of another test's
-        // tables makes the session read what it knows again. Both only add pages, and both pass.
+        // A transaction of another test keeps dead rows alive. A change of another test's tables
+        // makes the session read its facts about tables again. Both only add pages, and both pass.
         let mut pages = u32::MAX;
         for _ in 0..100 {
             vacuumed(&mut connection, &prefix(&shop)).await;
-            // The first time, the session reads what it knows of the tables.
+            // The first time, the session also reads its facts about the tables.
             pages_of(&mut connection, &outbox.poll()).await;
             pages = pages.min(pages_of(&mut connection, &outbox.poll()).await);
             if pages <= 8 {
@@ -245,7 +245,7 @@ async fn pages_of(connection: &mut sqlx::PgConnection, query: &str) -> u32 {
     let plan = sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_all(connection);
     let plan = plan.await.expect("a plan");
     let lines: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
-    // The first one is that of all nodes below it; planning has a line of its own.
+    // The first line counts all nodes below it. Planning has a line of its own.
     let is_whole = |line: &&String| !line.starts_with("    ");
     let lines = lines.iter().filter(is_whole).map(|line| line.trim());
     let buffers = lines.filter_map(|line| line.strip_prefix("Buffers: shared "));

@@ -33,18 +33,18 @@ pub(super) const ROLE: &str = "IDEMPOTENT_TEST_PROCESS";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Role {
-    /// Makes a call, stops at this point and says so; told to go on, it says what came of it.
+    /// Makes a call, stops at this point and says so. Told to go on, it reports the result.
     Call(Job, Point),
-    /// Gets ready and says so; told to go on, it makes so many equal calls at once and says what
-    /// came of them.
+    /// Gets ready and says so. Told to go on, it makes so many equal calls at once and reports the
+    /// results.
     Crowd(Job, usize),
-    /// Makes a call that waits for nobody, and says what came of it and what time it is.
+    /// Makes a call that does not wait for another one. Reports the result and the time.
     Visit(Job),
     /// Says so and makes one call after the other, each with a key of its own, until it is killed.
     Stream(Job),
     /// Makes a call in a transaction, stops in it and says so.
     Transfer(Transfer),
-    /// Makes a call with steps, stops in it and says so; told to go on, it says what came of it.
+    /// Makes a call with steps, stops in it and says so. Told to go on, it reports the result.
     Saga(Saga),
     /// Delivers the numbers of a stream, until it is killed or through.
     Numbers(Numbers),
@@ -55,7 +55,7 @@ pub(super) enum Role {
     Outbox(Staff),
 }
 
-/// Where a call stops.
+/// The point at which a call stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Point {
     /// Its claim is about to be sent.
@@ -116,8 +116,8 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
             stops.until_lost = true;
         }
         Point::AfterBody => stop(Operation::Ending, Fault::Delay),
-        // A swap that a heartbeat came before is refused and sent again, so the store cannot tell
-        // which one will stand.
+        // A swap is refused after a heartbeat, and sent again, so the store cannot tell which one
+        // will stand.
         Point::AfterRecording => {}
         Point::MidAsk => stops.in_ask = Some(gate.clone()),
     }
@@ -136,7 +136,7 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
     say(&call.await.expect("the call ends"));
 }
 
-/// Holds the call, with the whole thread, between the answer of the store and that to the caller.
+/// Holds the call, with its whole thread, between the store's answer and the caller's answer.
 pub(super) struct StopWhenRecorded;
 
 impl Observer for StopWhenRecorded {
@@ -189,7 +189,7 @@ pub(super) fn say(what: &impl Serialize) {
         .expect("the parent listens");
 }
 
-/// What the parent says, line by line. When it is gone, so is this process.
+/// The words of the parent, line by line. When the parent is gone, this process ends as well.
 fn listen() -> mpsc::UnboundedReceiver<String> {
     let (heard, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! Processes whose wall clocks are ten minutes off, in both directions, with leases and times to
 //! live that are shorter than that.
 //!
-//! D19: the server's clock decides. What a holder measures by itself is monotonic.
+//! D19: the server's clock decides. A holder's own measurements of time are monotonic.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ use crate::harness::library;
 const MINUTES: i64 = 60;
 const OFF_BY: [i64; 2] = [-10 * MINUTES, 10 * MINUTES];
 
-/// Makes the tests at each server; the clock of a file is that of whoever opens it.
+/// Makes the tests at each server. The clock of a file is that of the process that opens it.
 macro_rules! with_clocks_off {
     ($($name:ident: $place:ident;)*) => {
         $(
@@ -53,7 +53,7 @@ async fn is_not_asked(place: Place) {
         let here = Idempotency::new(place.open(folder.path()).await);
         let call = async |job: &Job| job.call_at_once(&here, &Stops::default()).await;
 
-        // What one of them recorded is not expired for the other.
+        // An outcome that one of them recorded is not expired for the other.
         let (theirs, ours) = (job("theirs"), job("ours"));
         let first = visit(off(&Role::Visit(theirs.clone())), off_by).await;
         assert!(matches!(first, Came::Value(_)), "{first:?}");
@@ -61,7 +61,7 @@ async fn is_not_asked(place: Place) {
         let first = call(&ours).await;
         assert_eq!(visit(off(&Role::Visit(ours)), off_by).await, first);
 
-        // What one of them holds is not over for the other.
+        // A lease that one of them holds is not over for the other.
         let held = job("held by them");
         let mut holder = off(&Role::Call(held.clone(), Point::MidBody));
         assert_eq!(holder.hear::<String>().await, "stopped");
@@ -89,7 +89,7 @@ async fn is_not_asked(place: Place) {
     }
 }
 
-/// What comes of a call of a process whose clock is seen to be off.
+/// The result of a call of a process whose clock is seen to be off.
 async fn visit(mut process: Process, off_by: i64) -> Came {
     let (came, clock): (Came, SystemTime) = process.hear().await;
     let seconds = |time: SystemTime| {
@@ -104,7 +104,7 @@ async fn visit(mut process: Process, off_by: i64) -> Came {
     came
 }
 
-/// The call is under way, for a lease at most.
+/// Asserts that the call is under way, for a lease at most.
 fn assert_is_held(came: &Came) {
     let Came::InProgress(left) = came else {
         panic!("{came:?}")

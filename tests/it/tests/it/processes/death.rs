@@ -33,8 +33,8 @@ const AT_ONCE: usize = 5;
 
 const LEASE: Duration = Duration::from_millis(250);
 
-/// What a busy machine may add to the lease before a call is answered; nothing against the five
-/// minutes of the record.
+/// The time that a busy machine may add to the lease before a call is answered. It is nothing
+/// against the five minutes of the record.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Makes a test of each of these at each place, with so many kills.
@@ -122,10 +122,10 @@ async fn kill_at(point: Point, mode: Mode, place: Place, kills: usize) {
     .await;
 }
 
-/// Lets a process make the call, and kills it at `point`; tells which it was.
+/// Lets a process make the call, and kills it at `point`. Returns its id.
 async fn die(job: &Job, point: Point) -> u32 {
     if point == Point::MidAsk {
-        // Somebody must have vanished before anybody is asked.
+        // A holder must have vanished before the reconciling function is asked.
         Box::pin(die(job, Point::MidBody)).await;
     }
     let process = Process::stopped(&Role::Call(job.clone(), point)).await;
@@ -135,7 +135,7 @@ async fn die(job: &Job, point: Point) -> u32 {
     id
 }
 
-/// Tells that the kill hit the very point.
+/// Asserts that the kill hit the very point.
 fn assert_left(point: Point, left: Option<&Record>) {
     let expected = match point {
         Point::BeforeClaim => None,
@@ -152,8 +152,7 @@ fn assert_left(point: Point, left: Option<&Record>) {
     );
 }
 
-/// What the first survivors must find: what comes of their calls, and how many bodies were polled
-/// by then.
+/// The result that the first survivors must get, and how many bodies must be polled by then.
 fn expected(job: &Job, point: Point, dead: u32) -> (Came, usize) {
     use {
         Knowledge::{Happened, RunAgain, Unknown},
@@ -246,7 +245,7 @@ impl Survivors {
         assert_succession(left, &stands);
     }
 
-    /// What nobody knows stays so, until somebody settles it; then that answers.
+    /// An uncertain call stays uncertain until an operator settles it. Then the settlement answers.
     async fn settle(&self, job: &Job) {
         let [first, second] = &self.handles;
         assert_eq!(job.call(first, &Stops::default()).await, Came::Uncertain);
@@ -262,7 +261,7 @@ impl Survivors {
     }
 }
 
-/// I1 and I4 in the store: whoever took over drew a higher token, and not before the lease had
+/// I1 and I4 in the store: a takeover drew a higher token. It did not come before the lease had
 /// ended by the store's clock, which a token tells in microseconds.
 fn assert_succession(left: Option<&Record>, stands: &Record) {
     let Some(left) = left else { return };

@@ -20,16 +20,16 @@ pub(super) const OPERATION: &str = "processes.work";
 /// One call: two processes that are given the same make duplicates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// Where the logs of effects are, and the database that is a file.
+    /// The folder of the effect logs, and of the database that is a file.
     pub(super) folder: PathBuf,
-    /// Where its records are.
+    /// The place of its records.
     pub(super) place: Place,
     pub(super) key: String,
     pub(super) mode: Mode,
     pub(super) lease: Duration,
 }
 
-/// What becomes of a call whose holder vanished.
+/// How a call goes on when its holder vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mode {
     Rerun,
@@ -45,18 +45,18 @@ pub(super) enum Knowledge {
     Happened,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Came {
     Value(String),
     Uncertain,
     LeaseLost,
-    /// Somebody else holds it, for so long at most.
+    /// Another call holds it, for so long at most.
     InProgress(Duration),
     Other(String),
 }
 
-/// Where a call is held, apart from the store.
+/// The points at which a call is held, apart from the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stops {
     pub(super) in_body: Option<Gate>,
@@ -80,7 +80,7 @@ impl Job {
         self.call_with(idempotency, stops, patience).await
     }
 
-    /// Makes the call, and does not wait for anybody.
+    /// Makes the call, and does not wait for another one.
     pub(super) async fn call_at_once(&self, idempotency: &Idempotency, stops: &Stops) -> Came {
         self.call_with(idempotency, stops, InFlight::Reject).await
     }
@@ -128,17 +128,17 @@ impl Job {
         Came::from(result)
     }
 
-    /// What a body returns.
+    /// The value that a body returns.
     pub(super) fn value(&self, process: u32, attempt: u32) -> String {
         format!("{} by process {process}, attempt {attempt}", self.key)
     }
 
-    /// What the reconciling function says when it knows.
+    /// The value that the reconciling function gives when it knows.
     pub(super) fn known(&self) -> String {
         format!("{} happened", self.key)
     }
 
-    /// What stands in the store.
+    /// The record that stands in the store.
     pub(super) async fn record(&self, store: &dyn Store) -> Option<Arc<Record>> {
         let records = store.scan(None, 10_000).await.expect("the store lists");
         let mine = |record: &Record| String::from_utf8_lossy(&record.subject.key) == self.key;

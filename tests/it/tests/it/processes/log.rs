@@ -1,4 +1,4 @@
-//! What the bodies of one key did, on disk.
+//! The events of one key's bodies, on disk.
 
 use std::path::Path;
 

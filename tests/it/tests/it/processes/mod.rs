@@ -2,7 +2,7 @@
 //! past their lease and woken, and ten at once.
 //!
 //! The test binary starts itself again as the child, which stops at a point, says so, and waits for
-//! its end. What bodies did stands in a log on disk, so that it outlives them.
+//! its end. The log of the bodies stands on disk, so that it outlives them.
 
 #[macro_use]
 mod place;

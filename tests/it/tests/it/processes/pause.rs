@@ -31,7 +31,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// The call of somebody who lives.
+    /// The call of a process that lives.
     async fn call(&self) -> Came {
         self.job.call(&self.idempotency, &Stops::default()).await
     }
@@ -61,8 +61,8 @@ impl Scene {
     async fn frozen_at(&self, point: Point) -> Process {
         let holder = Process::stopped(&Role::Call(self.job.clone(), point)).await;
         holder.freeze();
-        // Stopped while its heartbeat is being written, it would keep the file of SQLite locked
-        // until it wakes.
+        // If it were stopped while its heartbeat is being written, it would keep the file of SQLite
+        // locked until it wakes.
         while self.store().purge(0, Duration::ZERO).await.is_err() {
             holder.wake();
             holder.freeze();
@@ -113,7 +113,7 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing(place:
         holder.go_on().await;
         holder.wake();
 
-        // Then its caller learns that the lease was lost, and whoever holds it now holds it still.
+        // Then its caller learns that the lease was lost, and the new holder holds it still.
         assert_eq!(holder.hear::<Came>().await, Came::LeaseLost);
         let stands = scene.job.record(scene.store()).await.expect("a record");
         assert_eq!(
@@ -129,7 +129,7 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing(place:
 
 async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place: Place) {
     for _ in 0..TIMES {
-        // Given a holder that is stopped, and a call that found its lease over: nobody knows.
+        // Given a holder that is stopped, and a call that found its lease over: it is uncertain.
         let scene = Scene::open(&place, Mode::Uncertain).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.call().await;
@@ -139,7 +139,7 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place
         holder.go_on().await;
         holder.wake();
 
-        // Then it is known, to everybody, and one body ran.
+        // Then the value is known to every caller, and one body ran.
         let came = Came::Value(scene.job.value(holder.id(), 1));
         assert_eq!(holder.hear::<Came>().await, came);
         assert_eq!(scene.call().await, came);

@@ -1,4 +1,4 @@
-//! Where the records are: something that a process can be told.
+//! The place of the records, in a form that a process can be told.
 
 use std::{path::Path, sync::Arc};
 
@@ -40,8 +40,8 @@ impl Place {
         Self::RedisCluster(servers::prefix())
     }
 
-    /// The server, by the variable that holds its URL; nothing where a client goes its own ways, or
-    /// to no server.
+    /// The server, by the variable that holds its URL. Nothing if a client goes its own ways, or to
+    /// no server.
     pub(super) fn server(&self) -> Option<(&'static str, String)> {
         let name = match self {
             Place::File | Place::RedisCluster(_) => return None,

@@ -25,12 +25,12 @@ everywhere![
     a_holder_that_wakes_in_a_step_begins_nothing_more,
 ];
 
-/// Where a call stops. A call writes each of its two steps twice, and each undo once.
+/// The point at which a call stops. A call writes each of its two steps twice, and each undo once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Spot {
     /// Its n-th write of a step is about to be sent.
     BeforeWrite(u64),
-    /// It stands, and the call has not heard of it.
+    /// The write stands, and the call has not heard of it.
     AfterWrite(u64),
     /// The decision that it has failed, or its outcome, is about to be sent.
     BeforeEnding(u64),
@@ -52,7 +52,7 @@ pub(super) struct Saga {
     at_most_once: bool,
 }
 
-/// What came of it.
+/// The error of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 enum BookError {
     #[error("no car is left")]
@@ -69,7 +69,7 @@ fn verdict(error: &BookError) -> Verdict {
 }
 
 impl Saga {
-    /// Makes the call in this process, stops, and says so. Told to go on, it says what came of it.
+    /// Makes the call in this process, stops, and says so. Told to go on, it reports the result.
     pub(super) async fn stop(&self, parent: &mut tokio::sync::mpsc::UnboundedReceiver<String>) {
         let (store, gate) = (
             FaultyStore::new(self.place.open(&self.folder).await),
@@ -149,7 +149,7 @@ impl Saga {
         EffectLog::on_disk(file).expect("the log opens")
     }
 
-    /// A gateway takes a request with a key that it knows for a repeated one.
+    /// A gateway. It takes a request with a known key for a repeated one.
     fn happens(&self, what: &str, key: &str) {
         let written = self.log().record(what, 1, key);
         written.expect("the log is written");
@@ -163,7 +163,7 @@ impl Saga {
         (of_it.len(), keys.len())
     }
 
-    /// What a process did, in its order.
+    /// The effects of a process, in its order.
     fn of_process(&self, id: u32) -> Vec<String> {
         let entries = self.log().entries().expect("the log is read");
         let of_it = entries.into_iter().filter(|effect| effect.process == id);
@@ -171,7 +171,7 @@ impl Saga {
     }
 }
 
-/// Who lives on, and calls after each kill.
+/// The process that lives on, and calls after each kill.
 struct Survivor {
     folder: TempDir,
     place: Place,
@@ -246,7 +246,7 @@ async fn undone_after_kill(survivor: &Survivor, spot: Spot) {
 
 async fn a_step_at_most_once_that_is_killed_is_uncertain(place: Place) {
     let survivor = Survivor::open(place).await;
-    // The first step writes that it begins, and its outcome.
+    // The first step writes its beginning, and then its outcome.
     for spot in [Spot::AfterWrite(1), Spot::InStep, Spot::BeforeWrite(2)] {
         for _ in 0..2 {
             let saga = survivor.saga(spot, true);
@@ -273,7 +273,7 @@ async fn a_holder_that_wakes_in_a_step_begins_nothing_more(place: Place) {
         let saga = survivor.saga(spot, false);
         let mut holder = Process::stopped(&Role::Saga(saga.clone())).await;
         holder.freeze();
-        // Stopped while its heartbeat is being written, it would keep the file of SQLite locked.
+        // Stopped during the write of a heartbeat, it would keep the file of SQLite locked.
         while survivor
             .idem
             .store()

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Where a call stops.
+/// The point at which a call stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Spot {
     BeforeClaim,
@@ -123,7 +123,7 @@ impl Transfer {
         ours(moved)
     }
 
-    /// No other transfer moves anything there.
+    /// The accounts of this transfer. No other one moves anything there.
     fn accounts(&self) -> [usize; 2] {
         [2 * self.number, 2 * self.number + 1]
     }
@@ -182,7 +182,7 @@ impl<S: Shop<Database: SqlDatabase>> Survivor<S> {
             _ => ([100, 100], process::id().into()),
         };
         assert_eq!(self.cents(&both).await, left, "{transfer:?}");
-        // A lease would be longer than the call waits.
+        // A lease would last longer than the call waits.
         for idem in &self.handles {
             let moved = transfer.call(&self.shop, idem, None).await;
             assert_eq!(moved, Ok(answer), "{transfer:?}");

@@ -1,4 +1,4 @@
-//! What the body of a number hands downstream is its own.
+//! The body of each number hands keys of its own downstream.
 
 use std::{collections::HashSet, time::Duration};
 

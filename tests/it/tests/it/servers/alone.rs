@@ -1,4 +1,4 @@
-//! What a call writes on a Postgres that nobody else writes to.
+//! The writes of a call on a Postgres without other writers.
 
 use idempotent_runtime::{Error, Idempotency, store::PostgresStore};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -18,7 +18,7 @@ async fn number(side: &mut PgConnection, query: String) -> i64 {
         .expect("a number")
 }
 
-/// One test, because whoever runs beside it writes.
+/// One test, because any test beside it writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_replay_writes_nothing_and_a_completion_writes_no_index() {
@@ -34,12 +34,12 @@ async fn a_replay_writes_nothing_and_a_completion_writes_no_index() {
         charge(&idem, key).await.expect("an answer");
     }
 
-    // The place in the log is where it was, so nothing was written, and nothing had to be
+    // The place in the log is where it was. So nothing was written, and nothing had to be
     // synchronised. The server itself writes now and then, though not always while we look.
     let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let (mut by_itself, mut by_another) = (i64::MAX, i64::MAX);
     for _ in 0..10 {
-        // It knows of no record, so that each of its calls is a claim that is refused.
+        // It knows of no record, so each of its calls is a claim that is refused.
         let another = process().await;
         for (idem, written) in [(&idem, &mut by_itself), (&another, &mut by_another)] {
             let before = number(&mut side, log.into()).await;

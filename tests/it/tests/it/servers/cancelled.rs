@@ -10,20 +10,20 @@ use tokio::task::yield_now;
 /// How many are begun, and left after a poll or two.
 const BEGINS: u32 = 400;
 
-/// How many of them are under way then, at least. On a machine that has much to do most are through
-/// by then, and more are begun.
+/// At least so many of them are under way then. On a busy machine most of them are through by then,
+/// and more are begun.
 const CANCELLED: u32 = BEGINS / 4;
 
-/// A pool of one connection, so that whoever comes next gets that one. It does not ping before:
-/// that is what would be cancelled.
+/// A pool of one connection, so that the next call gets that one. It does not ping before: the ping
+/// would be cancelled instead.
 pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
     let options = PoolOptions::new().max_connections(1);
     let options = options.test_before_acquire(false);
     options.connect(url).await.expect("a pool")
 }
 
-/// Cancels a `begin()` before each of many writes, and asserts that some of the plain ones through
-/// the pool were acknowledged and did not stand, and that all of ours stand for the other handle.
+/// Cancels a `begin()` before each of many writes. Asserts that some of the plain ones through the
+/// pool were acknowledged and did not stand, and that all of ours stand for the other handle.
 /// `writes` says whether a plain one stands.
 pub(super) async fn loses_nothing<D: Database>(
     pool: &Pool<D>,
@@ -50,7 +50,7 @@ async fn call(idem: &Idempotency, key: u32, value: u32) -> Result<u32, Error> {
     call.run(|_| async move { Ok(value) }).await
 }
 
-/// Begins a transaction, and leaves it after so many polls; whether it was under way.
+/// Begins a transaction, and leaves it after so many polls. Returns whether it was under way.
 async fn cancel<D: Database>(pool: &Pool<D>, polls: u32) -> bool {
     let mut begin = Box::pin(pool.begin());
     for _ in 0..polls {

@@ -1,4 +1,4 @@
-//! What a call costs, counted on the wire.
+//! The costs of a call, counted on the wire.
 
 use idempotent_runtime::{Error, Idempotency, sequence::Decision, testing::Proxy};
 
@@ -53,7 +53,7 @@ async fn a_number_costs_three_round_trips_and_its_copy_one<S: Server>(server: S)
     }
 }
 
-/// Two handles over a connection each, that is open and knows every statement.
+/// Two handles, each over one open connection that knows every statement.
 pub(super) async fn two_processes(
     server: &impl Server,
     proxy: &Proxy,

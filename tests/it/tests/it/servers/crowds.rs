@@ -64,7 +64,7 @@ pub(super) async fn all_are_answered_by_the_first(running: JoinSet<Result<u64, E
 
 async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(server: S) {
     let store = FaultyStore::new(server.at(server.address(), 5).await);
-    // An open gate holds nobody, and counts who comes by.
+    // An open gate holds no call, and counts those that come by.
     let waiting = Gate::new();
     waiting.open();
     let counted = Fault::Delay(waiting.clone());
@@ -91,10 +91,10 @@ async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
 }
 
 /// Sixty-four callers, of as many processes as there are stores, call with one key and with a
-/// thousand. Each body runs once, and nobody gets an error.
+/// thousand. Each body runs once, and no caller gets an error.
 pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
     const KEYS: usize = 1_000;
-    // Enough for all callers together to come by every key, and by most of them nine times.
+    // All callers together come by every key, and by most of them nine times.
     const TURNS: usize = 150;
     let processes: Vec<_> = stores
         .into_iter()
@@ -144,9 +144,9 @@ pub(super) async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_seco
     assert_eq!(waiters.runs(), 0);
 }
 
-/// What is promised is a rate, so the looks that were `made` so far are counted over real time.
+/// The promise is a rate, so the looks that were `made` so far are counted over real time.
 pub(super) async fn looks_are_few(made: impl AsyncFn() -> u64) {
-    // Each who waits claims, looks and says that it waits, which takes a busy machine a while; then
+    // Each waiter claims, looks and says that it waits. This takes a busy machine a while. Then
     // they all wait.
     let mut looks = Vec::new();
     while looks.len() < 10 && looks.last().is_none_or(|looks| *looks >= 30) {

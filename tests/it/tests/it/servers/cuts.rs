@@ -37,8 +37,8 @@ const CUTS: [Disconnect; 4] = [
     Disconnect::InAnswer,
 ];
 
-/// A call in a mode that never runs a body twice, so that a claim or completion that is not
-/// recognised is found out.
+/// A call in a mode that never runs a body twice. A claim or a completion that is not recognised is
+/// therefore found out.
 async fn charge(
     idem: &Idempotency,
     key: &str,
@@ -81,8 +81,7 @@ async fn a_claim_that_is_cut_runs_the_body_once<S: Server>(server: S) {
     }
 }
 
-/// Where an outcome was seen, it is asked for before the claim is sent, and each of the two may be
-/// cut.
+/// An outcome that was seen is asked for before the claim is sent, and each of the two may be cut.
 async fn a_claim_after_an_outcome_was_forgotten_that_is_cut_runs_the_body_once<S: Server>(
     server: S,
 ) {
@@ -103,7 +102,7 @@ async fn a_claim_after_an_outcome_was_forgotten_that_is_cut_runs_the_body_once<S
             let left = elsewhere.scan(None, 1).await.expect("a list");
             assert_eq!(left, [], "it is gone");
 
-            // The first answer comes byte by byte, so that nobody has sent the next request when it
+            // The first answer comes byte by byte, so that the next request is not sent yet when it
             // is to be cut.
             proxy.slow_down(Some(Duration::from_micros(50)));
             let cut_at = proxy.round_trips() + nth;
@@ -176,8 +175,8 @@ async fn a_look_a_list_and_a_purge_that_are_cut_are_answered<S: Server>(server: 
     }
 }
 
-/// As after a restart of the server, or of what is on the way to it: each connection is closed, and
-/// nobody was using one.
+/// This is as after a restart of the server, or of a part on the way to it: each connection is
+/// closed, and none was in use.
 async fn what_lay_idle_while_the_server_was_started_anew_is_not_missed<S: Server>(server: S) {
     let (proxy, store, idem) = set_up_with_store(&server).await;
     looks(&idem, &*store).await;
@@ -190,7 +189,7 @@ async fn what_lay_idle_while_the_server_was_started_anew_is_not_missed<S: Server
 async fn a_settlement_that_is_cut_is_recognised<S: Server>(server: S) {
     let (proxy, idem) = set_up(&server).await;
     for cut in CUTS {
-        // It looks before it writes, and each of that may take more than one request.
+        // It looks before it writes, and each of the two may take more than one request.
         for requests in 0..4 {
             let key = format!("{cut:?} {requests}");
             let call = idem.call("charge").key(&key).on_crash(OnCrash::Uncertain);
@@ -217,8 +216,8 @@ async fn a_call_over_a_slow_line_is_answered<S: Server>(server: S) {
     }
 }
 
-/// A firewall that forgets a connection says nothing, and a heartbeat waits for a third of the
-/// lease at most.
+/// A firewall that forgets a connection says nothing. A heartbeat waits for a third of the lease at
+/// most.
 async fn a_heartbeat_whose_connection_falls_silent_loses_no_lease<S: Server>(server: S) {
     let (proxy, log) = (
         Proxy::to(server.address()).await.expect("a proxy"),

@@ -1,4 +1,4 @@
-//! What operators and pools do to connections and sessions in the middle of traffic.
+//! Interruptions of connections and sessions by operators and pools, in the middle of traffic.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::harness::in_time;
 const TIMES: usize = 6;
 const APART: usize = 100;
 
-/// Lets it happen again and again in the middle of calls, all of which are answered as if nothing
+/// Lets it happen again and again in the middle of calls. All of them are answered as if nothing
 /// had happened.
 async fn is_survived(store: Arc<dyn Store>, mut happens: impl AsyncFnMut()) -> Traffic {
     let again_and_again = async |mut progress: Progress| {
@@ -65,7 +65,7 @@ async fn every_connection_of_mariadb_is_killed() {
         assert!(!all.is_empty(), "somebody was there");
         for one in all {
             let kill = format!("KILL {}", one.get::<i64, _>(0));
-            // It may have gone by itself.
+            // The connection may have gone by itself.
             let kill = sqlx::raw_sql(sqlx::AssertSqlSafe(kill));
             let _ = kill.execute(&mut side).await;
         }
@@ -121,7 +121,7 @@ async fn the_pool_of_the_application_discards_its_sessions() {
     assert_eq!(traffic.await.refused, 0);
 }
 
-/// Whoever shares the proxy may do that to any connection of the server's.
+/// Any user of the proxy may do that to any connection of the server's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn sessions_behind_a_proxy_are_discarded() {

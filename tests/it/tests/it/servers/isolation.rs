@@ -1,4 +1,4 @@
-//! Servers that isolate transactions more strictly by default: callers who meet would fail, and
+//! Servers that isolate transactions more strictly by default: callers that meet would fail, and
 //! none does.
 
 use std::{
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::harness::{applied, claim, in_time};
 
-/// What fails is tried again by whoever calls the store, and would not be seen there: so it is
+/// A failure is tried again by the caller of the store, and would not be seen there. So it is
 /// written down here.
 #[derive(Clone, Debug)]
 struct Watched {
@@ -97,7 +97,7 @@ async fn none_fails(stores: Vec<Arc<dyn Store>>) {
     });
     let watched: Vec<_> = watched.collect();
     let purging = Arc::clone(&watched[0]);
-    // Nothing has expired yet, and who looks for it must be in nobody's way.
+    // Nothing has expired yet, and the purge must be in no caller's way.
     let purging = tokio::spawn(async move {
         loop {
             let purged = purging.purge(100, Duration::ZERO).await;
@@ -158,7 +158,7 @@ async fn postgres_with_repeatable_reads_fails_nobody() {
     none_fails(postgres_at("repeatable read", PostgresStore::builder()).await).await;
 }
 
-/// Behind a proxy that pools transactions the store can set nothing: some of its statements fail
+/// Behind a proxy that pools transactions the store can set nothing. Some of its statements fail
 /// there, and are sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
@@ -170,7 +170,7 @@ async fn postgres_that_is_told_no_isolation_fails_no_caller() {
     }
 }
 
-/// What the first one makes the others see, although their transactions have begun before.
+/// The others see the tables that the first one makes, although their transactions began before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_that_is_told_no_isolation_takes_eight_first_starts_at_once() {

@@ -18,7 +18,7 @@ use sqlx::{Connection, MySqlConnection, PgConnection};
 use super::spare::{Ending, Product, Spare};
 use crate::harness::in_time;
 
-/// Room in MiB for the data of each of them, and for not much more.
+/// Room in MiB for the data of each server, and for not much more.
 const DISK: u32 = 100;
 
 /// Bytes of an outcome: more than fits on pages that are there already.
@@ -56,7 +56,7 @@ impl Caller {
             .run(|_| async {
                 self.runs.fetch_add(1, Ordering::SeqCst);
                 in_body();
-                // Nothing that a server could make small.
+                // A server cannot make these bytes small.
                 Ok((0..size).map(|_| rand::random()).collect())
             })
             .await
@@ -66,7 +66,7 @@ impl Caller {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// Calls until the store refuses, and tells what it says.
+    /// Calls until the store refuses. Returns the kind of the error.
     async fn is_refused(&self) -> StoreErrorKind {
         for key in 1_000..2_000 {
             let (began, runs) = (Instant::now(), self.runs());
@@ -92,8 +92,8 @@ impl Caller {
     }
 }
 
-/// An outcome that is returned while the disk is full is recorded when there is room again; until
-/// then nothing new begins, and what stands is replayed.
+/// An outcome that is returned while the disk is full is recorded when there is room again. Until
+/// then nothing new begins, and finished calls are replayed.
 async fn is_survived(server: Spare) {
     let (caller, disk) = (Caller::of(&server).await, server.disk());
     let old = caller.charge(1, 10, || ()).await;
@@ -107,7 +107,7 @@ async fn is_survived(server: Spare) {
     goes_on(&caller, &server, [(1, old), (2, new)]).await;
 }
 
-/// It takes calls again, and what these were answered is what another client is given.
+/// The server takes calls again, and another client gets the same answers as these calls.
 async fn goes_on(caller: &Caller, server: &Spare, answered: [(u32, Result<Vec<u8>, Error>); 2]) {
     caller.is_answered().await;
     assert!(caller.idem.shutdown(Duration::from_secs(20)).await);
@@ -140,7 +140,7 @@ async fn redis_on_a_full_disk() {
     in_time(is_survived(server)).await;
 }
 
-/// Redis ends itself where it cannot keep what it is about to acknowledge.
+/// Redis ends itself if it cannot keep what it is about to acknowledge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn redis_that_synchronises_always_on_a_full_disk() {
@@ -159,7 +159,7 @@ async fn redis_that_synchronises_always_on_a_full_disk() {
     goes_on(&caller, &server, [(1, old), (2, new)]).await;
 }
 
-/// Every connection that the server has is somebody else's, until they are given back.
+/// Other clients hold every connection of the server, until they give them back.
 async fn waits_for_a_connection<C: Connection>(server: &Spare, store: impl Store) {
     let caller = Caller::over(Arc::new(store));
     let mut others = Vec::new();
@@ -194,8 +194,8 @@ async fn mariadb_without_a_connection_to_spare() {
     waits_for_a_connection::<MySqlConnection>(&server, store).await;
 }
 
-/// Nothing is decided on a standby, where a replay is given only to whom an outage may not keep
-/// from it. Promoted, it goes on.
+/// Nothing is decided on a standby. A replay is given there only to a call that an outage may not
+/// keep from it. Once promoted, the server goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_that_is_a_standby_until_it_is_promoted() {

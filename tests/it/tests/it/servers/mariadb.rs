@@ -1,4 +1,4 @@
-//! MariaDB, what MySQL is told on MariaDB, and MySQL where there is one.
+//! MariaDB, MariaDB that is told what MySQL would be told, and MySQL if there is one.
 
 mod chains;
 mod costs;
@@ -31,13 +31,13 @@ pub(crate) struct MariaDb {
 }
 
 impl MariaDb {
-    /// Where the variable names MySQL, every test of MariaDB is one of MySQL.
+    /// If the variable names MySQL, every test of MariaDB is one of MySQL.
     pub(crate) async fn new() -> Self {
         let version = text(&mut side(&url()).await, "SELECT VERSION()".to_owned(), 0).await;
         Self::at(url(), !version.contains("MariaDB")).await
     }
 
-    /// The real MySQL where `IDEMPOTENT_TEST_MYSQL_URL` names one, which Debian does not have; else
+    /// The real MySQL if `IDEMPOTENT_TEST_MYSQL_URL` names one; Debian does not have it. Otherwise
     /// MariaDB stands in for it, and is told what MySQL would be told.
     pub(crate) async fn or_mysql() -> Self {
         let mysql = std::env::var("IDEMPOTENT_TEST_MYSQL_URL");

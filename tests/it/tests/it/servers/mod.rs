@@ -35,7 +35,7 @@ pub(crate) use self::{
 /// A server, and what a client of it is told.
 #[async_trait]
 pub(crate) trait Server: Subject {
-    /// Where it listens.
+    /// The address that it listens at.
     fn address(&self) -> SocketAddr;
 
     /// A client that finds the server at another address, and may open so many connections.
@@ -68,11 +68,11 @@ macro_rules! on_every_server {
 }
 use on_every_server;
 
-/// Where a server is.
+/// The URL of a server.
 ///
 /// # Panics
 ///
-/// Where nobody says: a store whose server is missing is a failure.
+/// If the variable is not set: a store whose server is missing is a failure.
 pub(crate) fn url(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: `cargo xtask test` starts the servers, `cargo xtask servers` only starts them")
@@ -94,7 +94,7 @@ pub(crate) fn url_at(url: &str, other: SocketAddr) -> String {
     url.replace(&address(url).to_string(), &other.to_string())
 }
 
-/// Takes time away from every record, where the clock is the server's and cannot be moved.
+/// Takes time away from every record. The clock is the server's, and cannot be moved.
 fn ageing(prefix: &str, by: Duration) -> String {
     let by = by.as_micros();
     format!(

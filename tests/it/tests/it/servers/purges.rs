@@ -35,7 +35,7 @@ async fn purgers_beside_calls_delete_what_is_expired_and_lose_nothing<S: Server>
     let mut purging = JoinSet::new();
     for idem in handles.clone() {
         let deleted = Arc::clone(&deleted);
-        // One that finds everything in the hands of the other comes back.
+        // A purge that finds everything in the hands of the other one comes back.
         purging.spawn(async move {
             while deleted.load(Ordering::SeqCst) < u64::from(EXPIRED) {
                 let some = idem.purge().await.expect("a purge is answered");
@@ -81,8 +81,8 @@ async fn charge(idem: &Idempotency, key: u64, runs: &AtomicU64) -> Result<u64, E
     .await
 }
 
-/// The one indexed moment of a record in SQL: the least at which it can expire. A claim says it,
-/// and a call that goes on and ends in time leaves it alone, so that no other write touches an
+/// The one indexed moment of a record in SQL: the earliest at which it can expire. A claim writes
+/// it. A call that goes on and ends in time leaves it alone, so that no other write touches an
 /// index.
 pub(super) async fn what_a_purge_goes_by_stays(
     server: &impl Server,
@@ -120,7 +120,7 @@ pub(super) async fn what_a_purge_goes_by_stays(
     applied(&holder, &id, None, &begun).await;
     let said = purge_from().await;
 
-    // The last one is written by who knows nothing of the record.
+    // The last one is written by a client that knows nothing of the record.
     let stranger = one_connection().await;
     for (store, seen, next) in [
         (&holder, begun.version, &beat),
@@ -141,7 +141,7 @@ pub(super) async fn what_a_purge_goes_by_stays(
     assert!(purge_from().await > said, "it begins anew");
 }
 
-/// Leaves what no store forgets by itself: calls whose holders vanished.
+/// Leaves records that no store forgets by itself: those of calls whose holders vanished.
 async fn abandon(store: &Arc<dyn Store>) {
     let mut claiming = JoinSet::new();
     for tenth in 0..10 {

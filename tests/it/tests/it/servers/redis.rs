@@ -236,8 +236,8 @@ mod cluster {
     );
 }
 
-/// As [`Redis`], set up as whoever says nothing of it is: claims at most once are refused, because
-/// a failover forgets some.
+/// As [`Redis`], without the setting that accepts claims at most once. They are refused, because a
+/// failover forgets some.
 struct Refusing(Redis);
 
 #[async_trait]

@@ -7,8 +7,8 @@ use super::{
     traffic::Traffic,
 };
 
-/// Nobody who was answered is answered differently afterwards, and no body that must not run twice
-/// does.
+/// A caller that was answered gets no other answer afterwards. No body that must run at most once
+/// runs twice.
 async fn is_survived(product: Product, ending: Ending) {
     let mut server = Spare::new(product).await;
     let store = server.store().await;

@@ -27,13 +27,13 @@ on_every_server! { @on postgres_behind_a_proxy (crate::servers::Postgres::behind
 on_every_server! { @on postgres_alone (crate::servers::Postgres::new) [a_replay_sends_less_than_a_claim] }
 on_every_server! { @on redis_alone (crate::servers::Redis::new) [a_replay_sends_less_than_a_claim] }
 
-/// It asks for the outcome, where another process sends a whole claim, to be refused.
+/// It asks for the outcome. Another process sends a whole claim, and is refused.
 async fn a_replay_sends_less_than_a_claim<S: Server>(server: S) {
     let proxy = Proxy::to(server.address()).await.expect("a proxy");
     let (idem, elsewhere) = two_processes(&server, &proxy).await;
     charge(&idem, "k").await.expect("an answer");
     let mut sent = Vec::new();
-    // What was replayed once has been seen, too.
+    // An outcome that was replayed once has been seen, too.
     for idem in [&idem, &elsewhere, &elsewhere] {
         let before = proxy.request_bytes();
         charge(idem, "k").await.expect("an answer");
@@ -47,7 +47,7 @@ async fn a_replay_sends_less_than_a_claim<S: Server>(server: S) {
     assert!(2 * seen_since < claimed, "{seen_since} of {claimed} bytes");
 }
 
-/// Where it asks for an outcome that is gone meanwhile, it claims a round trip later.
+/// If it asks for an outcome that is gone meanwhile, it claims a round trip later.
 async fn a_first_call_costs_a_look_more_where_the_outcome_is_gone<S: Server>(server: S) {
     let proxy = Proxy::to(server.address()).await.expect("a proxy");
     let (idem, elsewhere) = two_processes(&server, &proxy).await;
@@ -67,7 +67,7 @@ async fn a_first_call_costs_a_look_more_where_the_outcome_is_gone<S: Server>(ser
     assert_eq!(cost, [first + 1, first]);
 }
 
-/// What this process knows of a record counts only for as long as the store says so.
+/// The knowledge of this process about a record counts only for as long as the store says so.
 async fn an_outcome_in_the_place_of_a_seen_one_is_replayed<S: Server>(server: S) {
     let process = async || Idempotency::new(server.at(server.address(), 1).await);
     let (idem, elsewhere) = (process().await, process().await);
@@ -87,7 +87,7 @@ async fn an_outcome_in_the_place_of_a_seen_one_is_replayed<S: Server>(server: S)
     assert_eq!(draw(&idem, "another urn", 4).await, Ok(3));
 }
 
-/// Whatever was written here, a refusal shows the record that another process sees.
+/// After every history that was written here, a refusal shows the record that another process sees.
 async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
     let (here, elsewhere) = (server.store().await, server.store().await);
     for (number, written) in (0_u8..).zip(histories()) {
@@ -110,7 +110,7 @@ async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
     }
 }
 
-/// Also where nothing but its version tells that it is another one.
+/// This holds also if only the version tells that it is another one.
 async fn what_was_written_over_a_seen_outcome_is_what_is_given(server: impl Subject) {
     let (here, elsewhere) = (server.store().await, server.store().await);
     let id = RecordId::from_bytes([1; 32]);
@@ -211,7 +211,7 @@ fn histories() -> Vec<Vec<Draft>> {
     ]
 }
 
-/// All that stands expires, and another process deletes it.
+/// Lets all records expire. Another process deletes them.
 async fn forgotten(server: &impl Server) {
     server.advance(Duration::from_secs(48 * 3600)).await;
     let store = server.at(server.address(), 1).await;

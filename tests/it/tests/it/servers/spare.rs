@@ -1,7 +1,7 @@
 //! A server of one test's own, which may be killed, stopped, started again and starved.
 //!
-//! It listens on a socket in a folder of its own, so that it is found again after a restart, and
-//! nobody else takes its place meanwhile. It runs under a shell that outlives the test for as long
+//! It listens on a socket in a folder of its own, so that it is found again after a restart, and no
+//! other server takes its place meanwhile. It runs under a shell that outlives the test for as long
 //! as it takes to clean up.
 
 mod folder;
@@ -23,7 +23,7 @@ pub(crate) use self::product::Product;
 /// Less than a test has, so that a server that does not start is heard.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A server, and where it lies.
+/// A server, and the folder in which it lies.
 pub(crate) struct Spare {
     product: Product,
     settings: Vec<String>,
@@ -55,7 +55,7 @@ impl Spare {
         Self::over(product, settings, Folder::new(), &[]).await
     }
 
-    /// It is shown another world, by a library that reads this `environment`; in values, `{}` is
+    /// It is shown another world, by a library that reads this `environment`. In values, `{}` is
     /// the folder.
     #[cfg(unix)]
     pub(super) async fn deceived(
@@ -124,7 +124,7 @@ impl Spare {
     pub(super) async fn start(&mut self) {
         let answers = async {
             loop {
-                // What the one before has left may be in the way of the first try.
+                // The remains of the server before may be in the way of the first try.
                 if self.has_ended() {
                     let serve = self.product.serve();
                     let guard = self.folder.guard(serve, &self.settings, &self.environment);
@@ -149,7 +149,7 @@ impl Spare {
         !matches!(status, Some(Ok(None)))
     }
 
-    /// What it finds in its environment when it starts again.
+    /// Sets a variable in the environment for its next start.
     #[cfg(unix)]
     pub(super) fn set(&mut self, name: &'static str, value: &str) {
         self.environment.push((name, value.to_owned()));
@@ -207,7 +207,7 @@ mod tests {
         for product in [Product::Postgres, Product::MariaDb, Product::Redis] {
             let mut server = Spare::on_disk_of(100, product, &[]).await;
             let mut guard = server.guard.take().expect("it runs");
-            // The system does that for whoever is dead.
+            // The system does that for a dead process.
             drop(guard.stdin.take());
 
             let ended = tokio::task::spawn_blocking(move || guard.wait());

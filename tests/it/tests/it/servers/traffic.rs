@@ -13,12 +13,12 @@ use tokio::{sync::watch, task::JoinSet};
 
 const CALLS: usize = 1_000;
 const CALLERS: usize = 64;
-/// So each key is called for twice, by callers who come at about the same time.
+/// So each key is called for twice, by callers that come at about the same time.
 const KEYS: usize = CALLS / 2;
 /// So many calls have been answered when it happens.
 const BEFORE: usize = 300;
 
-/// What came of the calls.
+/// The results of the calls.
 pub(super) struct Traffic {
     effects: Arc<Vec<AtomicU32>>,
     /// The outcome that each key's callers were told.
@@ -27,7 +27,7 @@ pub(super) struct Traffic {
     pub(super) refused: usize,
 }
 
-/// What a caller does: calls, as often as it is told to try again, and whatever key is next.
+/// A caller: it takes the key that is next, and calls as often as it is told to try again.
 #[derive(Clone)]
 struct Caller {
     idem: Idempotency,
@@ -38,7 +38,7 @@ struct Caller {
     refused: watch::Sender<usize>,
 }
 
-/// Tells who makes the fault how the callers fare.
+/// Tells the maker of the fault how the callers fare.
 pub(super) struct Progress {
     answered: watch::Receiver<usize>,
     refused: watch::Receiver<usize>,
@@ -63,7 +63,7 @@ impl Traffic {
     ///
     /// # Panics
     ///
-    /// Where a call ends in anything but an answer or an error that may be tried again, or
+    /// If a call ends in anything except an answer or an error that may be tried again, or if
     /// duplicates are answered differently.
     pub(super) async fn around(
         store: Arc<dyn Store>,
@@ -152,7 +152,7 @@ impl Caller {
     }
 }
 
-/// A call whose outcome tells which run of its body it is of.
+/// A call whose outcome tells the run of its body.
 async fn charge(
     idem: &Idempotency,
     key: usize,
@@ -166,7 +166,7 @@ async fn charge(
         .in_flight(InFlight::Wait(Duration::from_secs(20)))
         .run(|_| async move {
             let run = effects[key].fetch_add(1, Ordering::SeqCst) + 1;
-            // Some work, so that at any moment many bodies are in the middle of it.
+            // This is some work, so that at any moment many bodies are in the middle of it.
             tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(key as u64 * 1_000 + u64::from(run))
         })

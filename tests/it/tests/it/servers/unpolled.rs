@@ -1,5 +1,5 @@
-//! Calls that nobody polls for a while, as where a loop takes them from a buffered stream, and
-//! makes another call before it asks for the next one.
+//! Calls that are not polled for a while. A loop does that if it takes them from a buffered stream,
+//! and makes another call before it asks for the next one.
 
 use std::{
     task::{Context, Waker},
@@ -24,7 +24,7 @@ async fn calls_that_nobody_polls_keep_no_other_one_from_the_server<S: Server>(se
     };
     let mut buffered: Vec<_> = (0..MANY).map(|key| (key, call(key))).collect();
     let mut context = Context::from_waker(Waker::noop());
-    // One that is answered meanwhile, as on a busy machine, has nothing in hand any more.
+    // A call that is answered meanwhile, as on a busy machine, has nothing in hand any more.
     buffered.retain_mut(|(_, call)| call.as_mut().poll(&mut context).is_pending());
 
     for key in MANY..MANY + 2 {

@@ -1,4 +1,4 @@
-//! What other macros have a hand in.
+//! Functions in which other macros have a hand.
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -60,7 +60,7 @@ async fn a_marker_that_a_macro_wrote_is_no_part_of_the_key() {
     assert_eq!((call(1).await, call(2).await), (Ok(1), Ok(2)));
 }
 
-/// Says nothing of what is asked for, and cannot be fingerprinted.
+/// An argument that says nothing of the request, and cannot be fingerprinted.
 struct Clock(u64);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Who calls, what their bodies do, and what everybody was told.
+//! The calls, the deeds of their bodies, and the answers to all callers.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,7 +19,7 @@ use crate::scripts::{self, Form, Say, stored, verdict};
 pub(super) struct Call {
     pub(super) number: usize,
     pub(super) key: u32,
-    /// What the fingerprint is taken of.
+    /// The argument that the fingerprint is taken of.
     pub(super) amount: u32,
     pub(super) on_crash: OnCrash,
     form: Form,
@@ -41,7 +41,7 @@ enum Ends {
     Panic,
 }
 
-/// What a reconciling function finds out.
+/// The finding of a reconciling function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finds {
     Happened,
@@ -62,17 +62,17 @@ pub(super) struct Deed {
 pub(super) enum What {
     /// The body was polled.
     Began,
-    /// The body came to its end, and said this; as it is stored.
+    /// The body came to its end, and said this, as it is stored.
     Ended(String, Option<Say>),
     Panicked,
     /// The reconciling function was asked.
     Asked(Finds),
 }
 
-/// A fencing token, and the key whose it is: those of two keys may be equal.
+/// A fencing token, and the key that it belongs to. Tokens of two keys may be equal.
 pub(super) type Token = (u32, u64);
 
-/// What a caller was told.
+/// The answer to a caller.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) call: Call,
@@ -82,7 +82,7 @@ pub(super) struct Told {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) result: Result<String, Failure>,
-    /// How the answer came about, where the form of the call tells.
+    /// How the answer came about, if the form of the call tells.
     pub(super) how: Option<CallReport>,
 }
 
@@ -105,8 +105,8 @@ impl Diary {
 }
 
 impl Call {
-    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what
-    /// it likes.
+    /// Draws a call. `on_crash` is the choice of every call of its key, or `None` if each call
+    /// makes its own choice.
     pub(super) fn draw(rng: &mut StdRng, number: usize, on_crash: Option<OnCrash>) -> Self {
         let mut lease = |most: f64| LEASE.mul_f64(rng.random_range(0.0..most));
         let (comes, leaves, short, long) = (lease(8.0), lease(3.0), lease(0.3), lease(2.5));
@@ -146,7 +146,7 @@ impl Call {
         }
     }
 
-    /// The call that tells, when all is over, what became of a key.
+    /// The call that tells, when all is over, how a key ended.
     pub(super) fn last(key: u32, number: usize, on_crash: OnCrash) -> Self {
         Self {
             number,
@@ -163,7 +163,7 @@ impl Call {
         }
     }
 
-    /// Makes the call; `None` where its caller left.
+    /// Makes the call; `None` if its caller left.
     pub(super) async fn make(
         self,
         idem: Idempotency,
@@ -260,7 +260,7 @@ impl Call {
         (self.key, token.expect("every call is protected").as_u64())
     }
 
-    /// What only this call says, and only under this token.
+    /// The text that only this call says, and only under this token.
     fn text(&self, (_, token): Token) -> String {
         format!(
             "{} of {} by {} under {token}",
@@ -268,7 +268,7 @@ impl Call {
         )
     }
 
-    /// Whether it is this call that said so.
+    /// Whether this call said so.
     pub(super) fn has_said(&self, text: &str) -> bool {
         text.starts_with(&format!(
             "{} of {} by {} ",
@@ -283,7 +283,7 @@ impl Call {
     }
 }
 
-/// What an operator says became of a key.
+/// The word of an operator about a key.
 fn settled(key: u32) -> String {
     format!("any of {key} by an operator")
 }
@@ -293,8 +293,8 @@ pub(super) fn is_settled(stored: &[u8]) -> bool {
     stored.ends_with(b" by an operator\"")
 }
 
-/// Settles a key, where there is anything to settle, or lets it be tried again. Whether that is
-/// answered is no matter.
+/// Settles a key, if there is anything to settle, or lets it be tried again. The answer to that is
+/// no matter.
 pub(super) async fn settle(idem: Idempotency, key: u32, resumes: bool) {
     let settling = idem.settle("charge", None::<&str>, &key);
     let settling = settling.expect("numbers are keys");
@@ -306,7 +306,7 @@ pub(super) async fn settle(idem: Idempotency, key: u32, resumes: bool) {
 }
 
 impl Told {
-    /// What a body said, as it is stored, and the text in it; nothing where there was no answer.
+    /// The word of a body, as it is stored, and the text in it; nothing if there was no answer.
     pub(super) fn heard(&self) -> Option<(String, &String)> {
         scripts::heard(&self.result)
     }

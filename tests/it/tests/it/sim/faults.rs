@@ -47,21 +47,21 @@ struct Cells {
     faults: Vec<Fault>,
 }
 
-/// One write: what stood under an id before it, and after.
+/// One write: the record under an id before it, and after it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) at: Time,
     pub(super) id: RecordId,
     pub(super) before: Option<Arc<Record>>,
     pub(super) after: Option<Arc<Record>>,
-    /// Whether nobody was told.
+    /// Whether the caller was not told.
     pub(super) is_lost: bool,
 }
 
 /// How many faults there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultProfile {
-    /// Whatever is tried for a lease comes through.
+    /// A call that is tried for the length of a lease comes through.
     Mild,
     /// Now and then a call takes longer than a lease.
     Rough,
@@ -69,7 +69,7 @@ pub(super) enum FaultProfile {
     Winter,
 }
 
-/// What a call meets.
+/// The fate of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It is answered.
@@ -120,7 +120,7 @@ impl Faults {
         self.conditions.is_healed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether something is still to be applied that nobody waits for.
+    /// Whether something is still to be applied that no caller waits for.
     pub(super) fn straggles(&self) -> bool {
         self.conditions.straggling.load(Ordering::SeqCst) > 0
     }
@@ -130,7 +130,7 @@ impl Faults {
         self.conditions.cells().ledger.clone()
     }
 
-    /// What every call has met so far.
+    /// The fate of every call so far.
     pub(super) fn faults(&self) -> Vec<Fault> {
         self.conditions.cells().faults.clone()
     }
@@ -159,7 +159,7 @@ impl Faults {
             let straggler = Straggler::new(&self.conditions);
             tokio::spawn(async move {
                 let conditions = &straggler.0;
-                // Sooner than a lease: for so long a claim that was given up is kept from standing.
+                // This is sooner than a lease: for so long, a given-up claim is kept from standing.
                 conditions.pause((before + after) / 2).await;
                 conditions.act(fault, act);
             });
@@ -186,7 +186,7 @@ impl Faults {
 }
 
 impl Conditions {
-    /// What the next call meets, and how long it takes to arrive and to be answered.
+    /// The fate of the next call, and how long it takes to arrive and to be answered.
     fn draw(&self) -> (Fault, Duration, Duration) {
         if self.is_healed.load(Ordering::SeqCst) {
             return (Fault::None, Duration::ZERO, Duration::ZERO);
@@ -239,7 +239,7 @@ impl Conditions {
     }
 }
 
-/// A call that is under way although its caller no longer waits; it may be dropped with the runtime
+/// A call that is under way although its caller no longer waits. It may be dropped with the runtime
 /// that it is under way in.
 struct Straggler(Arc<Conditions>);
 
@@ -324,7 +324,7 @@ impl Store for Faults {
         .await
     }
 
-    /// Resolves when it will, and not because the record has moved.
+    /// Resolves after a pause of its own, and not because the record has moved.
     async fn wait(
         &self,
         _id: &RecordId,

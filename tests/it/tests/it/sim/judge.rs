@@ -27,9 +27,9 @@ pub(super) struct Evidence {
     pub(super) ledger: Vec<Entry>,
     pub(super) deeds: Vec<Deed>,
     pub(super) told: Vec<Told>,
-    /// How many were told nothing, because they left, or their process died, or they panicked.
+    /// How many callers were told nothing: they left, or their process died, or they panicked.
     pub(super) left: usize,
-    /// What every call of the store met.
+    /// The fate of every call of the store.
     pub(super) faults: Vec<Fault>,
     pub(super) budget: u32,
     pub(super) profile: FaultProfile,
@@ -63,14 +63,14 @@ impl Evidence {
             if let Some(before) = entry.before.as_deref() {
                 judge_write(entry, before, after, draws, about);
             }
-            // What is uncertain is asked about as often as anybody likes, and an operator settles
-            // what nobody may take over.
+            // An uncertain record is asked about as often as callers like, and an operator settles
+            // a record that no call may take over.
             let claims = draws && after.state == State::Running;
             let takes_over = claims
                 && entry.before.as_deref().is_some_and(|before| {
                     before.state == State::Running && before.attempt_id != after.attempt_id
                 });
-            // What an operator lets be tried again is, whatever the budget is.
+            // A record that an operator lets be tried again is tried, whatever the budget is.
             let is_resumed = |before: &Record| before.attempt_id == AttemptId::RESUMED;
             let at_least = u32::from(entry.before.as_deref().is_some_and(is_resumed));
             assert!(
@@ -124,7 +124,7 @@ impl Evidence {
     }
 
     /// While its lease lasts, a record is given up only on behalf of its holder, whose attempt it
-    /// keeps: of one whose body did not come to an end, or knew no better.
+    /// keeps. The body of that holder did not come to an end, or knew no better.
     fn judge_given_up(&self, entry: &Entry, after: &Record, about: &str) {
         let is_live =
             |before: &Record| before.state == State::Running && !before.lease_is_over(entry.at);
@@ -168,8 +168,8 @@ impl Evidence {
         }
     }
 
-    /// Where everything comes through in time, I5, I8 and I13: nobody loses a lease, what a body
-    /// said is recorded, and no attempt is left to its lease.
+    /// If everything comes through in time, I5, I8 and I13 hold: no lease is lost, a body's word is
+    /// recorded, and no attempt is left to its lease.
     fn judge_remains(&self, about: &str) {
         let mut last = HashMap::new();
         for entry in &self.ledger {
@@ -212,7 +212,7 @@ impl Evidence {
         })
     }
 
-    /// Whether somebody may have been told this.
+    /// Whether a caller may have been told this.
     fn judge_answer(&self, told: &Told, about: &str) {
         let Some((stored, text)) = told.heard() else {
             let Err(Failure::Refused(refusal)) = &told.result else {
@@ -275,7 +275,7 @@ impl Entry {
     }
 }
 
-/// Whether a takeover that has not begun left what it had found: it does so in nobody's name.
+/// Whether a takeover that has not begun left what it had found. It does so as no attempt.
 fn is_left(before: &Record, after: &Record) -> bool {
     after.attempt_id == AttemptId::NOBODY
         && (before.state, after.state) == (State::Running, State::Running)
@@ -293,7 +293,7 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
         before.subject, after.subject,
         "the subject of a record changed: {about}"
     );
-    // What a holder says that was only paused ends the matter.
+    // The word of a holder that was only paused ends the matter.
     if !matches!(after.state, State::Done | State::Released) {
         assert!(
             after.on_crash >= before.on_crash,
@@ -320,7 +320,7 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
         }
         State::Uncertain if claims => {
             assert_eq!(after.on_crash, OnCrash::Reconcile, "at most once: {about}");
-            // A body may have said so that was to run again.
+            // A body that was to run again may have said so.
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
         State::Uncertain => {
@@ -342,8 +342,8 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
     }
 }
 
-/// Judges what is written over a record whose lease is over and which has seen a takeover, where
-/// the budget has none.
+/// Judges a write over a record whose lease is over and which has seen a takeover, although the
+/// budget has none.
 async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
     let clock = ManualClock::new();
     let conditions = Faults::new(clock.clone(), 0, FaultProfile::Rough);

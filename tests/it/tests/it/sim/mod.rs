@@ -1,12 +1,12 @@
 //! Simulations: many calls by several processes on a store with faults, drawn from a seed, and
 //! every invariant asked of all that was ever written, done and told.
 //!
-//! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats,
-//! endings in the background, waits, panics and dropped futures), in combinations that nobody
-//! thought of; in every second simulation also the copies that each process holds in front of the
-//! store. The store and the callers' scripts follow from the seed; how threads meet does not quite,
-//! so that a seed that fails may have to be run more than once. A process that is paused stands
-//! still with its timer, as under SIGSTOP, while the store's time goes on.
+//! The tests show the code that runs a call (claims and lost ones, heartbeats, endings in the
+//! background, waits, panics and dropped futures), in combinations that no one thought of. Every
+//! second simulation also has the copies that each process holds in front of the store. The store
+//! and the callers' scripts follow from the seed. The order of threads does not quite, so a seed
+//! that fails may have to be run more than once. A process that is paused stands still with its
+//! timer, as under SIGSTOP, while the store's time goes on.
 
 mod callers;
 mod faults;
@@ -44,7 +44,7 @@ const CALLS: usize = 30;
 /// How many simulations run, unless another number is asked for.
 const USUALLY: u64 = 100;
 
-/// What is seen in so many simulations, whatever calls say.
+/// The events that so many simulations show, whatever the calls say.
 const SEEN: &[&str] = &[
     "a body",
     "a body's panic",
@@ -68,7 +68,7 @@ const SEEN: &[&str] = &[
     "told that the store is away",
 ];
 
-/// What is seen besides, where calls say this.
+/// The further events, if the calls say this.
 fn seen_besides(on_crash: Option<OnCrash>) -> &'static [&'static str] {
     match on_crash {
         Some(OnCrash::Rerun) => &[
@@ -105,7 +105,7 @@ fn i01_to_i13_hold_in_the_simulation_where_callers_disagree() {
 }
 
 /// Runs a simulation for each seed. `IDEMPOTENT_TEST_SIM=5000` runs so many, in place of a hundred,
-/// and `480..500` those.
+/// and `480..500` runs those.
 fn each(on_crash: Option<OnCrash>) {
     let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
     let work = move || {
@@ -138,7 +138,7 @@ struct Process {
 }
 
 impl Process {
-    /// What it has begun may go on for a while, and reaches nobody.
+    /// Work that it has begun may go on for a while, and reaches no other process.
     fn die(&self) {
         self.store.cut_off();
         self.calls.iter().for_each(AbortHandle::abort);
@@ -219,7 +219,7 @@ impl Simulation {
         }
     }
 
-    /// Lets every call be made, waits until it is over, and asks what became of every key.
+    /// Lets every call be made, waits until it is over, and asks how every key ended.
     async fn run(mut self, on_crash: Option<OnCrash>) -> Evidence {
         let mut told = Vec::new();
         let mut calls = JoinSet::new();
@@ -232,7 +232,7 @@ impl Simulation {
         while !calls.is_empty() {
             self.go_on().await;
             while let Some(ended) = calls.try_join_next() {
-                // A body or a driver that panicked has told nobody anything.
+                // A body or a driver that panicked has given no answer.
                 told.extend(came_of(ended).flatten());
             }
         }
@@ -288,7 +288,7 @@ impl Simulation {
         )
     }
 
-    /// Waits until nobody holds anything, and everything that is under way has arrived.
+    /// Waits until no call holds anything, and everything that is under way has arrived.
     async fn drain(&mut self) {
         let mut drained = JoinSet::new();
         for process in &mut self.processes {
@@ -313,7 +313,7 @@ impl Simulation {
         panic!("seed {}: something is still held, or under way", self.seed);
     }
 
-    /// Lets everybody do what there is to do now, and moves the time of everybody who is not
+    /// Lets every process do what there is to do now, and moves the time of each one that is not
     /// paused.
     async fn go_on(&mut self) {
         self.settle().await;
@@ -333,10 +333,10 @@ impl Simulation {
         self.advance(by);
     }
 
-    /// Lets everybody take up what there is to do; under the mild profile all of it, so that only
-    /// drawn delays make a call late.
+    /// Lets every process take up what there is to do. Under the mild profile it takes up all of
+    /// it, so that only drawn delays make a call late.
     async fn settle(&self) {
-        // More often only where heartbeats of other tests are seen.
+        // So many rounds are needed only if heartbeats of other tests are seen.
         for _ in 0..1_000 {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
@@ -352,8 +352,8 @@ impl Simulation {
         }
     }
 
-    /// Now and then somebody purges, an operator settles, or, but for the mild profile, a process
-    /// dies. The first one lives.
+    /// Now and then a purge runs, an operator settles, or a process dies. None dies under the mild
+    /// profile, and the first one lives.
     fn happen(&mut self) {
         let idem = self.processes[0].idem.clone();
         match self.rng.random_range(0..800) {

@@ -10,7 +10,7 @@ pub(super) fn heartbeats_rest() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").expect("threads are listed");
     let running = threads.filter(|thread| {
         let path = thread.as_ref().map(|thread| thread.path().join("stat"));
-        // One that has ended meanwhile has none.
+        // A thread that has ended meanwhile has no such file.
         let stat = path
             .ok()
             .and_then(|path| std::fs::read_to_string(path).ok());

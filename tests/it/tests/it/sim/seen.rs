@@ -1,4 +1,4 @@
-//! What was seen in a simulation that is over.
+//! The kinds of events that were seen in a simulation that is over.
 
 use idempotent_runtime::{
     CallReport, OnCrash,
@@ -49,7 +49,7 @@ impl Evidence {
         tally.saw_so_many("a caller that left, or died", self.left);
     }
 
-    /// What was written.
+    /// The kind of this write.
     fn kind_of(&self, entry: &Entry) -> Option<&'static str> {
         let Some(after) = entry.after.as_deref() else {
             return Some("a purge");

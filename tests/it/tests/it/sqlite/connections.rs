@@ -34,7 +34,7 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
     let folder = folder();
     let (_, store, draft) = claimed(&folder).await;
     let mut context = Context::from_waker(Waker::noop());
-    // One that is answered while it is asked holds nothing.
+    // A look that is answered by its first poll holds nothing.
     let blocked = loop {
         let mut load = store.load(&ID);
         if load.as_mut().poll(&mut context).is_pending() {
@@ -91,12 +91,13 @@ async fn run_on(connection: &mut SqliteConnection, statement: &'static str) -> s
     connection.execute(statement).await.map(drop)
 }
 
-/// It comes back, and whoever shares the pool meanwhile shares it for as long as anything is held.
+/// The file comes free again, and heartbeats that share the pool meanwhile share it for as long as
+/// anything is held.
 #[tokio::test]
 async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked_for_a_moment() {
     let folder = folder();
     let path = folder.path().join("records.db");
-    // In a journal that is no WAL, in which nobody who reads has to wait.
+    // The journal is no WAL: in a WAL no reader has to wait.
     let options = SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(true)
@@ -107,8 +108,7 @@ async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked
     let mut other = side(&path).await;
     run(&mut other, "BEGIN EXCLUSIVE").await;
     let asking = tokio::spawn(async move { store.for_heartbeats().await.map(|own| own.is_some()) });
-    // Time for it to find the lock: where it does not, the test says less, and nothing that is
-    // wrong.
+    // Time for it to find the lock. If it does not, the test says less, and nothing that is wrong.
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     run(&mut other, "COMMIT").await;
@@ -140,7 +140,8 @@ async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
     assert_eq!(kind(own), Some(StoreErrorKind::Schema));
 }
 
-/// What is written there is answered, and lost when the application rolls back what it forgot.
+/// A write there is answered, and lost when the application rolls back the transaction that it
+/// forgot.
 #[tokio::test]
 async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body() {
     let folder = folder();
@@ -164,7 +165,7 @@ async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body()
     assert_eq!(call().await, Ok(7));
 }
 
-/// As where a loop takes its calls from a buffered stream, and makes another call before it asks
+/// As in a loop that takes its calls from a buffered stream, and makes another call before it asks
 /// for the next one.
 #[tokio::test]
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
@@ -190,7 +191,7 @@ async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
     }
 }
 
-/// As where a loop waits for a purge and for messages, and handles one of these.
+/// As in a loop that waits for a purge and for messages, and handles a message.
 #[tokio::test]
 async fn a_purge_that_nobody_polls_keeps_no_call_from_the_file() {
     let folder = folder();

@@ -58,7 +58,7 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
     applied(&store, &ID, Some(draft.version), &ending).await;
 }
 
-/// What is dropped so is neither written nor shown, and would be asked for without end.
+/// A claim that is dropped so is neither written nor shown, and would be asked for without end.
 #[tokio::test]
 async fn a_trigger_that_drops_claims_is_denied_and_runs_no_body() {
     let folder = folder();

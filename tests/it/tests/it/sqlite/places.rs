@@ -1,4 +1,4 @@
-//! Where a store may be, and what is refused.
+//! The places where a store may be, and those that are refused.
 
 use super::*;
 

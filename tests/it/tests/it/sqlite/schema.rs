@@ -114,7 +114,7 @@ async fn migrations_of_the_application_in_the_same_file_keep_working() {
 
 const CHILD: &str = "IT_SQLITE_FIRST_START";
 
-/// What each of eight processes does, of which none has made the file.
+/// The work of each of eight processes, none of which has made the file.
 #[tokio::test]
 async fn a_first_start() {
     let Ok(place) = std::env::var(CHILD) else {
@@ -161,7 +161,7 @@ async fn f27_eight_first_starts_at_once_all_succeed() {
     }
 }
 
-/// Else every purge would look again at all that waits for somebody.
+/// Else every purge would look again at all records that must be settled.
 #[tokio::test]
 async fn what_must_be_settled_stands_behind_what_a_purge_looks_at() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Steps of which nobody knows whether they happened.
+//! Steps of which it is unknown whether they happened.
 
 use idempotent_runtime::{
     Error, Reconciled, Verdict,

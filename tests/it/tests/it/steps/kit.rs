@@ -1,5 +1,5 @@
-//! What the testing kit does about steps: it lets processes die around each of them, and replays
-//! them over changed code.
+//! The testing kit and steps: it lets processes die around each of them, and replays them over
+//! changed code.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ fn verdict(error: &BookError) -> Verdict {
     }
 }
 
-/// A gateway that takes a repeated request for one where it is sent the same key.
+/// A gateway that takes repeated requests for one if they have the same key.
 fn happens(gateway: &EffectLog, what: &str, key: &str) {
     gateway.record(what, 1, key).expect("memory takes it");
 }

@@ -210,7 +210,7 @@ async fn a_look_that_fails_is_tried_again(world: World) {
     assert_eq!(trip.runs(), [1; PARTS as usize]);
 }
 
-/// A store in which the first write of a step lands late, although nobody waits for it any more.
+/// A store in which the first write of a step lands late, although no caller waits for it any more.
 #[derive(Debug)]
 struct Late {
     store: Arc<dyn Store>,

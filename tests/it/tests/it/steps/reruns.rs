@@ -1,4 +1,4 @@
-//! What a takeover finds.
+//! The state that a takeover finds.
 
 use std::collections::HashSet;
 
@@ -76,7 +76,7 @@ async fn j01_a_call_that_is_given_back_binds_its_arguments(world: World) {
     assert!(is_reused(&answer), "{answer:?}");
 }
 
-/// Nobody vanished, so that nothing is uncertain.
+/// No holder vanished, so nothing is uncertain.
 async fn j01_a_call_at_most_once_is_given_back_too(world: World) {
     let owner = world.owner().await;
     let call = |ends: bool| {

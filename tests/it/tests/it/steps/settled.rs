@@ -86,7 +86,7 @@ async fn j26_a_step_that_failed_is_settled_with_its_error(world: World) {
     let owner = dies_in_the_charge(&world).await;
     let error = Error::InvalidPolicy("declined");
     let settled = settle(&owner).step("charge").with_error(&error).await;
-    // An error of ours is nobody's outcome.
+    // An error of ours is never an outcome.
     assert!(settled.is_err());
     let settled = settle(&owner).step("charge").with_error(&"declined").await;
     settled.expect("it is in doubt");

@@ -1,4 +1,4 @@
-//! What a step gives, and code that changed between two attempts.
+//! The values of steps, and code that changed between two attempts.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a reconciling function says, and what becomes of the record then.
+//! The answers of a reconciling function, and the fate of the record after each of them.
 
 use super::{unbegun::left, *};
 
@@ -93,7 +93,8 @@ async fn d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so(world: W
     }
 }
 
-/// Also where the function's error type turns a refusal of ours into a text, which could be stored.
+/// It holds also if the function's error type turns a refusal of ours into a text, which could be
+/// stored.
 async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     lapsed(&world, Mode::Reconcile(Found::Unknown)).await;
     let owner = world.owner().await;
@@ -111,8 +112,8 @@ async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     finds(&world, &owner).await;
 }
 
-/// It is recognised as one's own for what it is: whoever took it for a first claim would not ask,
-/// and run the body again.
+/// The call recognises it as its own, and as a takeover. A call that took it for a first claim
+/// would not ask, and would run the body again.
 async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: World) {
     for (key, mode, answered, runs) in [
         (

@@ -18,7 +18,7 @@ on_every_store![
     d22_a_body_that_is_run_again_and_releases_frees_its_key,
 ];
 
-/// Calls, and says that nothing happened. What it says is whether an earlier holder vanished.
+/// Calls, and says that nothing happened. Its answer tells whether an earlier holder vanished.
 async fn releases(owner: &Owner) -> RawOutcome {
     let call = owner.call("charge").key("k").arguments(&1);
     let body = |attempt: Attempt| async move { RawEnding::Release(says(&attempt)) };
@@ -118,7 +118,7 @@ async fn d21_a_takeover_that_releases_and_hears_nothing_of_it_has_released(world
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
-/// That the holder before it did nothing, a reconciliation has found out.
+/// A reconciliation has found out that the holder before it did nothing.
 async fn d22_a_body_that_is_run_again_and_releases_frees_its_key(world: World) {
     lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
     let owner = world.owner().await;

@@ -1,4 +1,4 @@
-//! What somebody may settle, and what that means to a holder which was only paused.
+//! The records that an operator may settle, and the consequence for a holder that was only paused.
 
 use std::time::Duration;
 
@@ -219,7 +219,7 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
     assert_eq!(owner.log.count(RecordChange::Settled), 0);
     charges_behind(&gate, running).await;
 
-    // Nor can what is uncertain be run again, whatever the call had chosen for a crash.
+    // An uncertain record cannot be run again, either, whatever the call had chosen for a crash.
     let call = owner.call("charge").key("in doubt").uncertain_errors();
     let left = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     assert!(left.await.is_err());

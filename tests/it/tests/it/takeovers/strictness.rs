@@ -9,7 +9,7 @@ on_every_store![
 
 const ASKS: Mode = Mode::Reconcile(Found::Happened);
 
-/// What a call comes to whose record was left by somebody who vanished.
+/// The end of a call whose record was left by a holder that vanished.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Comes {
     RunsAgain,
@@ -24,7 +24,7 @@ async fn d23_the_stricter_of_record_and_caller_counts(world: World) {
         (Mode::Rerun, Mode::Rerun, RunsAgain),
         (Mode::Rerun, ASKS, IsAnswered),
         (Mode::Rerun, Mode::Uncertain, IsUncertain),
-        // It has nobody to ask.
+        // It has no function to ask.
         (ASKS, Mode::Rerun, IsUncertain),
         (ASKS, ASKS, IsAnswered),
         (ASKS, Mode::Uncertain, IsUncertain),
@@ -49,8 +49,8 @@ async fn d23_the_stricter_of_record_and_caller_counts(world: World) {
         };
         assert_eq!(came, expected, "{of_record:?}, {of_caller:?}");
 
-        // Whoever can ask may do so later, unless somebody chose that nobody ever decides for the
-        // outside world.
+        // A call that can ask may do so later, unless the record or the caller chose that no call
+        // ever decides for the outside world.
         let later = charge.mode(ASKS).call().await;
         if came != IsUncertain {
             assert_eq!(later, answer);

@@ -14,7 +14,7 @@ on_every_store![
     d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once,
 ];
 
-/// What stands under a key: its state, and its attempts so far.
+/// The record under a key: its state, and its attempts so far.
 pub(super) async fn left(world: &World, key: &str) -> Option<(State, u32)> {
     let record = world.record_of(key).await;
     record.map(|record| (record.state, record.attempt))
@@ -41,8 +41,8 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         vanished_under(&world, key, mode).await;
         let owner = world.owner().await;
         world.advance(LEASE).await;
-        // The first claim meets the record, the second one is the takeover: it stands, and nobody
-        // says so.
+        // The first claim meets the record, the second one is the takeover: it stands, and no
+        // answer says so.
         let unanswered = owner.delays_answer(Operation::Claim, On::Call(2));
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
@@ -132,8 +132,8 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
     assert_eq!(world.runs("k"), 1);
 }
 
-/// Whoever writes once more that it has not begun finds what it left, and not a claim of its own
-/// that nobody held before.
+/// A call that writes once more that it has not begun finds what it left. It does not find a claim
+/// of its own that no call held before.
 async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;

@@ -1,4 +1,4 @@
-//! What stands after a commit, and what after anything else.
+//! The state after a commit, and the state after anything else.
 
 use std::{
     future::Future,
@@ -294,7 +294,7 @@ async fn a_store_behind_copies_takes_part(shop: impl Shop) {
     assert_eq!(shop.orders().await, [8]);
 }
 
-/// The answer to the commit is lost; whether it was committed, the call tells.
+/// The answer to the commit is lost, and the call tells whether it was committed.
 async fn resolves_a_commit_whose_answer_is_lost<S: Remote>() {
     let server = crate::servers::address(&crate::servers::url(S::URL));
     let proxy = Proxy::to(server).await.expect("a proxy");

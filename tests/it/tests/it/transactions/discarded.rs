@@ -9,7 +9,7 @@ use super::{
 };
 use crate::harness::in_time;
 
-/// What makes a connection of Postgres forget.
+/// The statements that make a connection of Postgres forget.
 const WORDS: [&str; 2] = ["DISCARD ALL", "DEALLOCATE ALL"];
 
 async fn run(connection: &mut PgConnection, statement: &str) -> sqlx::Result<()> {

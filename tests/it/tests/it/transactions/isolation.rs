@@ -12,12 +12,12 @@ use super::{
     shop::{MariaDbShop, PostgresShop, Shop, SqliteShop},
 };
 
-/// A transaction of this isolation looks around, then somebody else places the order, then it does.
-/// What it gets, and the orders that stand after its commit.
+/// A transaction of this isolation looks around, then another call places the order, then the
+/// transaction does. Gives its answer, and the orders that stand after its commit.
 async fn late<S: Shop>(shop: S, set: Option<&str>) -> (Placed, Vec<i64>) {
     let idem = Idempotency::new(shop.store());
     let mut transaction = match set {
-        // Where a transaction begins by itself, no lock is taken before it writes.
+        // A transaction that begins by itself takes no lock before it writes.
         None => shop.pool().begin().await,
         Some(_) => shop.begin().await,
     }
@@ -97,8 +97,8 @@ fn at_most_once(shop: &impl Shop) -> Idempotency {
     short.build().expect("a handle")
 }
 
-/// A transaction of this isolation looks around while somebody outside runs the call, who then
-/// ends, and whose lease would be over. What it gets then.
+/// A transaction of this isolation looks around while a holder outside runs the call. The holder
+/// then ends, and its lease would be over. Gives the answer that the transaction gets then.
 async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
     let idem = at_most_once(&shop);
     let (gate, running) = begin_outside(&idem).await;
@@ -138,8 +138,8 @@ async fn what_is_long_over_is_never_uncertain_on_sqlite() {
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
 }
 
-/// A transaction that is shown what others have not committed takes none of it for an outcome: it
-/// may be rolled back.
+/// A transaction that is shown writes that others have not committed takes none of them for an
+/// outcome: they may be rolled back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn what_nobody_committed_is_no_outcome_on_mariadb() {
@@ -158,7 +158,7 @@ async fn what_nobody_committed_is_no_outcome_on_mariadb() {
         transaction.commit().await?;
         Placed::Ok(placed)
     });
-    // Time for the duplicate to come: where it does not, the test says less, and nothing that is
+    // Time for the duplicate to come. If it does not, the test says less, and nothing that is
     // wrong.
     tokio::time::sleep(Duration::from_millis(100)).await;
 

@@ -1,5 +1,5 @@
-//! What somebody left behind under the key: a call outside that died, half of a body, an outcome
-//! that has expired.
+//! Records that were left behind under the key: a call outside that died, half of a body, an
+//! outcome that has expired.
 
 use std::pin::pin;
 
@@ -31,8 +31,8 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// What refuses them is rolled back with them, so that no call leaves anything but what was there
-/// before.
+/// The write that refuses a call is rolled back with it, so that no call leaves anything except
+/// what was there before.
 async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
     let short = Idempotency::builder(shop.store()).lease("100ms");
     let short = short.max_takeovers(0);
@@ -70,7 +70,7 @@ async fn commit_half(shop: &impl Shop, idem: &Idempotency) {
     transaction.commit().await.expect("it is committed");
 }
 
-/// What a call in a transaction gets when whoever holds its key has no lease any more.
+/// The answer to a call in a transaction when the holder of its key has no lease any more.
 async fn once_it_is_over(shop: &impl Shop, idem: &Idempotency) -> Placed {
     loop {
         match place(shop, idem, "k", 7).await {
@@ -80,7 +80,7 @@ async fn once_it_is_over(shop: &impl Shop, idem: &Idempotency) -> Placed {
     }
 }
 
-/// Somebody outside dies, and leaves the key behind.
+/// A call outside dies, and leaves the key behind.
 async fn somebody_dies(idem: &Idempotency) {
     let (_gate, dying) = begin_outside(idem).await;
     dying.abort();
@@ -110,7 +110,7 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
 
     let attempt = loop {
         let mut transaction = shop.begin().await.expect("a transaction");
-        // What is seen here may be all that a look shows later.
+        // The state that is seen here may be all that a look shows later.
         shop.order(&mut transaction, 1).await.expect("an order");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed = call

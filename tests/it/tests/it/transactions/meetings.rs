@@ -52,8 +52,8 @@ async fn first<S: Shop>(
     (gate, placing)
 }
 
-/// Time for a duplicate to come and wait: where it does not, the test says less, and nothing that
-/// is wrong.
+/// Time for a duplicate to come and wait. If it does not, the test says less, and nothing that is
+/// wrong.
 async fn a_while() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
@@ -179,7 +179,7 @@ async fn calls_of_other_keys_do_not_wait<S: Shop>(shop: S) {
     assert_eq!(placing.await.expect("no panic").ok(), Some(7));
 }
 
-/// A transaction that asks again and again keeps nobody from prolonging a lease.
+/// A transaction that asks again and again keeps no holder from prolonging a lease.
 async fn one_that_runs_outside_is_not_taken_over_while_it_lives<S: Shop>(shop: S) {
     let short = Idempotency::builder(shop.store()).lease("600ms").build();
     let idem = short.expect("a handle");
@@ -212,7 +212,7 @@ async fn replays_do_not_wait_for_each_other<S: Shop>(shop: S) {
     }
 }
 
-/// Who waited may have a lock on the record for as long as its transaction goes on.
+/// A call that waited may have a lock on the record for as long as its transaction goes on.
 async fn a_replay_that_waited_keeps_no_other_one_waiting<S: Shop>(shop: S) {
     let shop = Arc::new(shop);
     let idem = Idempotency::new(shop.store());
@@ -235,8 +235,8 @@ async fn a_replay_that_waited_keeps_no_other_one_waiting<S: Shop>(shop: S) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// Makes a test of each of these on each server: on SQLite, who has begun to write keeps everybody
-/// else from it.
+/// Makes a test of each of these on each server. On SQLite, a transaction that has begun to write
+/// keeps all others from it.
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
         on_every_server! { @on servers_postgres PostgresShop [$($test)*] }

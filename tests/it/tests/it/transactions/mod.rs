@@ -113,7 +113,7 @@ async fn place<S: Shop>(shop: &S, idem: &Idempotency, key: &str, item: i64) -> P
     Ok(placed)
 }
 
-/// What a call outside a transaction gets, whose body places nothing.
+/// The answer to a call outside a transaction, whose body places nothing.
 async fn outside(idem: &Idempotency, key: &str, item: i64) -> Placed {
     let call = idem.call("orders.place").key(key).arguments(&item);
     call.run(async |_| Ok(-1)).await

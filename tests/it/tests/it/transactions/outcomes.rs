@@ -1,4 +1,4 @@
-//! What the caller gets, and what is recorded, where the body's own answer cannot be both.
+//! The caller's answer and the recorded outcome, where the body's own answer cannot be both.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) 
         matches!(placed, Err(Error::TransactionEnded { .. })),
         "{placed:?}"
     );
-    // What the body says of itself counts for more.
+    // The body's word about itself counts for more.
     let placed: Placed = place(Err(PlaceError::SoldOut)).await;
     assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
 }
@@ -54,7 +54,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     drop(transaction);
     assert_eq!(shop.orders().await, [0_i64; 0]);
 
-    // What the body says of itself counts for more.
+    // The body's word about itself counts for more.
     faulty.fault(
         Operation::Ending,
         On::Next,
@@ -69,7 +69,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// Whoever counts refusals counts what was asked of no store.
+/// An application that counts refusals counts calls that were asked of no store.
 async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
     let (faulty, log) = (FaultyStore::new(shop.store()), Log::new());
     let idem = Idempotency::builder(faulty.clone()).observer(log.clone());
@@ -116,7 +116,7 @@ async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) 
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// One of ours inside a value that cannot be kept so.
+/// A refusal of ours inside a value that cannot be kept so.
 async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let mut transaction = shop.begin().await.expect("a transaction");
@@ -134,7 +134,7 @@ async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// What it leads to may be what the transaction writes.
+/// The reference may lead to what the transaction writes.
 async fn g16_a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let shop = Arc::new(shop);

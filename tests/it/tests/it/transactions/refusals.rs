@@ -1,4 +1,4 @@
-//! What cannot be a part of a transaction is refused before anything is written.
+//! A call that cannot be a part of a transaction is refused before anything is written.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -38,7 +38,7 @@ pub(crate) trait Shop: Send + Sync + 'static {
         query: String,
     ) -> sqlx::Result<Vec<i64>>;
 
-    /// What the tables of this test begin with.
+    /// The prefix of the tables of this test.
     fn prefix(&self) -> &str;
 
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Self::Database>> {

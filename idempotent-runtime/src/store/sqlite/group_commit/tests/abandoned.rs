@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Nobody else would.
+/// No other call would wake it.
 #[tokio::test]
 async fn who_waits_for_a_record_is_woken_where_its_writer_went_away() {
     let held = Held::patient().await;
@@ -55,7 +55,7 @@ async fn what_its_caller_gave_up_is_not_written_when_others_have_failed() {
 
     assert!(are_applied(&[stays.await.expect("no panic")]));
     assert!(!are_applied(&[fails.await.expect("no panic")]));
-    // Whoever has the connection after those has it after all of them.
+    // A caller that has the connection after those has it after all of them.
     drop(held.connection().await);
     let stands = held.store.load(&id(2)).await.expect("it is read");
     let stands = stands.record.expect("it was claimed");

@@ -1,4 +1,4 @@
-//! Writes that fail, and a file that somebody else has locked.
+//! Writes that fail, and a file that another connection has locked.
 
 use super::*;
 

@@ -53,7 +53,7 @@ async fn outcomes_that_are_large_stand_alone() {
     are_all_applied(&held, &completions, 2).await;
 }
 
-/// One that is closed takes them along.
+/// If the connection is closed, such a database goes with it.
 #[tokio::test]
 async fn databases_that_are_no_files_have_no_line() {
     let memory = SqliteStore::in_memory().await;

@@ -1,4 +1,4 @@
-//! An application that books the orders of a log: its tables, and what it does with a message.
+//! An application that books the orders of a log: its tables, and its work on a message.
 
 use std::sync::{
     Arc,
@@ -40,7 +40,7 @@ pub(super) struct Message {
     pub(super) failures: Arc<AtomicU32>,
 }
 
-/// Where a consumer stands in a partition.
+/// The position of a consumer in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) next: i64,
@@ -56,7 +56,7 @@ pub(super) enum BookingError {
     TooEarly,
 }
 
-/// Books an order, unless it is one of its failures: of the application's, or of the database's.
+/// Books an order. It fails while failures are left, the application's or the database's.
 pub(super) async fn book(tx: &mut PgConnection, it: &Message) -> Result<(), BookingError> {
     let insert = "INSERT INTO bookings (partition, place, cents) VALUES ($1, $2, $3)";
     let insert = sqlx::query(insert).bind(it.partition).bind(it.offset);
@@ -100,7 +100,7 @@ pub(super) struct App {
 pub(super) struct Database(PgConnectOptions);
 
 impl Database {
-    /// With so many partitions, of which nothing is read yet.
+    /// Makes it with so many partitions. Nothing is read of them yet.
     pub(super) async fn new(partitions: i32) -> Self {
         let options: PgConnectOptions = url("IDEMPOTENT_TEST_POSTGRES_URL").parse().expect("a URL");
         let schema = format!("{}kafka", prefix());

@@ -6,8 +6,8 @@ use rand::{RngExt, rngs::StdRng};
 
 use super::app::{Message, TOPIC};
 
-/// Which partitions the members of the group have. Nobody tells a member that it lost one: it finds
-/// out when it polls the next time, and works until then on what it has fetched.
+/// Which partitions the members of the group have. A member is not told that it lost one. It finds
+/// out at its next poll, and until then works on the messages that it has fetched.
 pub(super) struct Log {
     partitions: Vec<Vec<Message>>,
     group: Mutex<Group>,
@@ -20,13 +20,13 @@ struct Group {
 }
 
 impl Log {
-    /// Some messages have failures before them, and one in each partition has them always.
+    /// Some messages have failures before them, and one in each partition fails always.
     pub(super) fn draw(rng: &mut StdRng, partitions: i32, each: usize) -> Self {
         let drawn = (0..partitions).map(|partition| {
             let poison = rng.random_range(0..each);
             let mut offset = -1;
             let messages = (0..each).map(|number| {
-                // Compaction leaves gaps, and so do the marks of transactions.
+                // Compaction leaves gaps, and the marks of transactions leave gaps, too.
                 offset += rng.random_range(1..3);
                 let failures = match rng.random_range(0..5) {
                     _ if number == poison => u32::MAX,

@@ -67,8 +67,8 @@ async fn consume(round: &Round, app: &App, member: usize, rng: &mut StdRng) {
     }
 }
 
-/// Works on what is fetched at once, whoever has the partition meanwhile. Tells where it stands, or
-/// nothing where it has to seek.
+/// Works on the messages of one fetch, even if another member gets the partition meanwhile. Returns
+/// its position, or nothing if it has to seek.
 async fn read_some(
     round: &Round,
     app: &App,
@@ -95,8 +95,8 @@ async fn read_some(
     Some(at)
 }
 
-/// Whether all messages are settled. Each offset stands right behind the last one, whenever one
-/// looks.
+/// Whether all messages are settled. At every look, each offset stands right behind the last
+/// settled message.
 async fn is_read(round: &Round, pool: &PgPool) -> bool {
     let stand = "SELECT next, COALESCE((SELECT max(place) + 1 FROM
             (SELECT partition, place FROM bookings
@@ -115,7 +115,7 @@ async fn is_read(round: &Round, pool: &PgPool) -> bool {
     next == round.log.ends()
 }
 
-/// Polls a future so many times at most; nothing where it was dropped before its end.
+/// Polls a future so many times at most. Returns nothing if it was dropped before its end.
 async fn killed_after<F: Future>(mut polls: u32, work: F) -> Option<F::Output> {
     let mut work = pin!(work);
     poll_fn(|cx| match polls.checked_sub(1) {
@@ -141,7 +141,7 @@ async fn live(round: Arc<Round>, member: usize, mut rng: StdRng) {
     }
 }
 
-/// What has to stand once all is read.
+/// Asserts that all is booked or put aside, once, when all is read.
 async fn assert_booked_once(round: &Round) {
     let pool = round.database.pool().await;
     let bookings = "SELECT partition, place FROM bookings ORDER BY number";
@@ -224,7 +224,7 @@ async fn a_log_that_rebalances_is_booked_once_and_in_order() {
     assert!(all, "fenced, kills, rebalances: {met:?}");
 }
 
-/// The record answers where the offset does not.
+/// The record answers when the offset does not.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn an_offset_that_is_set_back_books_nothing_again() {
@@ -246,7 +246,7 @@ async fn an_offset_that_is_set_back_books_nothing_again() {
     assert_eq!(booked, 5);
 }
 
-/// Nothing moves where the consumer does not stand.
+/// An offset moves only if the consumer's position is the one in the database.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_consumer_that_lost_its_partition_moves_no_offset() {
@@ -269,7 +269,7 @@ async fn a_consumer_that_lost_its_partition_moves_no_offset() {
     assert_eq!((there.next, there.delivery), (at.next, 1));
 }
 
-/// What is left of a listing without the marks of a module, and without the breaks of its lines.
+/// A listing without the marks of a module, and without the breaks of its lines.
 fn plain(source: &str) -> String {
     let source = source.replace("pub(super) ", "");
     let source: String = source.split_whitespace().collect();

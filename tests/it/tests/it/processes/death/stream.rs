@@ -16,8 +16,8 @@ async fn d28_killed_at_any_moment(place: Place) {
             let (survivors, found) = (survivors.clone(), Arc::clone(&found));
             async move {
                 let process = Process::stopped(&Role::Stream(job.clone())).await;
-                // Waiting for an event would choose the moment, and the point is that nobody
-                // chooses it.
+                // Waiting for an event would choose the moment, and the point is that the moment is
+                // not chosen.
                 let latest = if rand::random_ratio(1, 4) {
                     200_000
                 } else {
@@ -38,7 +38,7 @@ async fn d28_killed_at_any_moment(place: Place) {
     );
 }
 
-/// How many calls the processes left behind that were done, and how many that were not.
+/// How many finished and how many unfinished calls the processes left behind.
 #[derive(Default)]
 struct Found {
     done: AtomicUsize,
@@ -46,11 +46,11 @@ struct Found {
 }
 
 impl Survivors {
-    /// Makes every call of a stream again, and one that it did not come to.
+    /// Makes every call of a stream again, and one more that the stream did not come to.
     async fn assert_stream(&self, stream: &Job, dead: u32, found: &Found) {
         let [first, second] = &self.handles;
         let mut came_to_all = true;
-        // It had sent one request at most that nobody had answered.
+        // It had at most one request under way that was not answered.
         let mut may_be_late = self.place != Place::File;
         for number in 0.. {
             let key = format!("{}-{number}", stream.key);
@@ -90,7 +90,7 @@ impl Survivors {
     }
 }
 
-/// What the next calls come to where this is left of a call in a stream, and how many bodies were
+/// The result of the next calls if this is left of a call in a stream, and how many bodies were
 /// polled by then.
 fn after(left: Option<State>, job: &Job, dead: u32, before: usize) -> (Came, usize) {
     match (left, job.mode) {
@@ -101,7 +101,7 @@ fn after(left: Option<State>, job: &Job, dead: u32, before: usize) -> (Came, usi
     }
 }
 
-/// What is left where a server writes what the process sent last only after somebody looked.
+/// The state that is left if a server writes the process's last request only after the look.
 fn written_late(left: Option<State>) -> State {
     match left {
         None => State::Running,

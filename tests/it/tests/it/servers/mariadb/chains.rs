@@ -1,4 +1,4 @@
-//! Servers on which the end of one transaction begins another, which nobody ends.
+//! Servers on which the end of one transaction begins another one, which is never ended.
 
 use idempotent_runtime::{identity::RecordId, store::mysql::as_mysql};
 
@@ -20,7 +20,7 @@ async fn what_is_answered_after_a_purge_is_committed() {
     assert_eq!(default, "CHAIN", "by default");
 
     for builder in [MySqlStore::builder(), as_mysql(MySqlStore::builder())] {
-        // One connection, so that what is written comes over the one that has purged.
+        // There is one connection, so that the writes come over the one that has purged.
         let builder = builder.table_prefix(&prefix()).max_connections(1);
         let store = builder.clone().connect(&server.url()).await;
         let store = store.expect("the server answers");

@@ -1,4 +1,4 @@
-//! What a call costs whose record is not remembered.
+//! The costs of a call whose record is not remembered.
 
 use idempotent_runtime::testing::Proxy;
 

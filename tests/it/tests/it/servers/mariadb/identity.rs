@@ -1,4 +1,4 @@
-//! What is the same, and what is not: keys, texts and time.
+//! Equal and different values: keys, texts and time.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Locks that somebody else holds, and deadlocks.
+//! Locks that other sessions hold, and deadlocks.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -36,7 +36,7 @@ async fn expired(store: &dyn Store, number: u32) {
     }
 }
 
-/// One claim of whatever stands there, and its ending: each as often as it takes, as a call does.
+/// One claim over any record that stands there, and its ending. Each is tried as a call tries it.
 async fn call(store: &dyn Store, id: &RecordId) {
     let first = claim();
     let (mut seen, mut draft) = (None, first.clone());
@@ -94,8 +94,8 @@ async fn callers_who_write_and_purge_the_same_records_meet_no_deadlock() {
     }
 }
 
-/// A deadlock is somebody else's transaction let through: a trigger stands in for it, and counts in
-/// a table that is no part of any transaction.
+/// A deadlock lets another transaction through. A trigger stands in for it, and counts in a table
+/// that is no part of any transaction.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_deadlock_is_tried_again_and_busy_at_last() {
@@ -192,7 +192,7 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     applied(&store, &id(1), Some(draft.version), &ending).await;
 }
 
-/// The server gives up by itself: else it would wait on, in a connection that the store has left.
+/// The server gives up by itself. Else it would wait on, in a connection that the store has left.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_look_at_a_locked_table_is_busy() {
@@ -217,7 +217,7 @@ async fn a_write_that_waited_for_another_one_is_refused() {
     for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
         let (store, prefix) = (database.store().await, &database.prefix);
         let mut side = side(&database.url).await;
-        // Who knows the record says less, and who does not lets the server show it.
+        // A store that knows the record says less. Another store lets the server show it.
         for (number, writer) in [(1, &store), (2, &database.store().await)] {
             let draft = claim();
             applied(&store, &id(number), None, &draft).await;
@@ -239,8 +239,8 @@ async fn a_write_that_waited_for_another_one_is_refused() {
             let mut observer = super::side(&database.url).await;
             let is_waiting = async {
                 while text(&mut observer, waits.clone(), 0).await == "0" {
-                    // The server repeats its last answer to whoever asks more often than every
-                    // tenth of a second.
+                    // The server repeats its last answer if it is asked more often than every tenth
+                    // of a second.
                     tokio::time::sleep(Duration::from_millis(150)).await;
                 }
             };
@@ -296,7 +296,7 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
 
-/// What refuses it here is a trigger; a foreign key or a limit on the time of statements does it,
+/// A trigger refuses the purge here. A foreign key or a limit on the time of statements does it,
 /// too.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -313,7 +313,7 @@ async fn a_purge_that_fails_keeps_no_lock() {
     let purged = store.purge(10, Duration::ZERO).await;
 
     assert_eq!(kind(purged), StoreErrorKind::Other);
-    // An error where somebody holds it.
+    // This fails if another session still holds the lock.
     let lock = format!("SELECT id FROM {prefix}records FOR UPDATE NOWAIT");
     database.run(lock).await;
 }

@@ -1,4 +1,4 @@
-//! Servers that cannot be reached, users that may not, and outcomes that are too large.
+//! Servers that cannot be reached, users without rights, and outcomes that are too large.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn store(options: MySqlConnectOptions) -> MySqlStore {
     builder.options(options).expect("the options can be used")
 }
 
-/// A call on a store that cannot be used: it says so in time, and the body does not run.
+/// A call on a store that cannot be used. It says so in time, and the body does not run.
 async fn refused(store: MySqlStore, expected: StoreErrorKind) {
     let began = Instant::now();
     assert_eq!(kind(store.migrate().await), expected);
@@ -142,8 +142,8 @@ async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
     assert_eq!(charge(&writer, "new", 3).await, Ok(3));
 }
 
-/// As by a view, which is how tenants are kept apart here: an insert meets the record, and no look
-/// shows it.
+/// A view does this, which is how tenants are kept apart here: an insert meets the record, and no
+/// look shows it.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_record_that_a_view_does_not_show_is_denied_at_once_and_runs_no_body() {
@@ -186,8 +186,8 @@ async fn f15_an_outcome_that_no_packet_takes_is_refused_before_it_is_sent() {
     applied(&store, &ID, Some(draft.version), &small).await;
 }
 
-/// Nobody knows then what became of a statement. A proxy gives its clients the numbers by which it
-/// was told itself that a server has gone, or one of its own.
+/// It is then unknown what a statement did. A proxy gives its clients the number by which it was
+/// told itself that a server has gone, or one of its own.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_a_proxy_lost_and_one_that_prepares_no_more_may_be_tried_again() {

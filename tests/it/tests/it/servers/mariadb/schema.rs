@@ -1,4 +1,4 @@
-//! The tables, and who makes them.
+//! The tables, and how they are made.
 
 use idempotent_runtime::Idempotency;
 use sqlx::MySqlPool;
@@ -144,7 +144,7 @@ async fn a_start_waits_for_another_one_that_migrates() {
 }
 
 /// As on Postgres: writes through the application's pool are acknowledged, and do not stand for
-/// anybody else; all of ours do.
+/// other clients. All of ours do.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_cancelled_begin_loses_no_acknowledged_write() {

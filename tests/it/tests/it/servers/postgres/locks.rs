@@ -1,4 +1,4 @@
-//! Records that somebody else has locked.
+//! Records that another session has locked.
 
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
 
-/// Where the isolation is stricter, what another purge has deleted makes one fail. A trigger stands
-/// in for that other purge, and counts in a sequence, which is no part of any transaction.
+/// Under a stricter isolation, a purge fails over what another one has deleted. A trigger stands in
+/// for that other purge, and counts in a sequence, which is no part of any transaction.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_purge_that_meets_another_one_is_tried_again_and_busy_at_last() {

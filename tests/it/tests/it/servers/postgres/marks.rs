@@ -1,4 +1,4 @@
-//! That somebody waits is noted in the record, where that can be done at once.
+//! A waiter is noted in the record, if that can be done at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// As one whose disk is full refuses it: nobody is told then.
+/// A server whose disk is full refuses the note. Then no waiter is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_hundred_who_wait_and_cannot_note_it_look_rarely() {
@@ -39,8 +39,8 @@ async fn a_hundred_who_wait_and_cannot_note_it_look_rarely() {
     a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second(server).await;
 }
 
-/// A call that is held, a store of one connection over which a duplicate waits for it, and who has
-/// locked its record.
+/// A call that is held, a store of one connection over which a duplicate waits for it, and the
+/// session that has locked its record.
 struct Locked {
     running: JoinSet<Result<u64, Error>>,
     holder: Callers,
@@ -60,7 +60,7 @@ impl Locked {
         let mut side = side(&server.url).await;
         let lock = format!("BEGIN; SELECT FROM {}records FOR SHARE", server.prefix);
         run(&mut side, lock).await;
-        // An open gate holds nobody, and counts who comes by.
+        // An open gate holds no call, and counts those that come by.
         let waiting = Gate::new();
         waiting.open();
         store.fault(Operation::Wait, On::Every, Fault::Delay(waiting.clone()));
@@ -91,7 +91,7 @@ impl Locked {
         answered.expect("other calls do not wait for the lock");
     }
 
-    /// Whether it is noted that somebody waits.
+    /// Whether the record notes a waiter.
     async fn is_marked(&mut self) -> bool {
         let marked = format!("SELECT bool_or(waited) FROM {}records", self.prefix);
         let marked = sqlx::query_scalar(AssertSqlSafe(marked));
@@ -133,7 +133,7 @@ async fn that_somebody_waits_is_noted_once_nobody_locks_the_record_any_more() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    // Sooner than the next heartbeat, after which everybody who waits begins anew.
+    // This is sooner than the next heartbeat, after which every waiter begins anew.
     let noted = tokio::time::timeout(Duration::from_secs(5), noted).await;
     noted.expect("it is tried again");
     locked.ends().await;

@@ -1,4 +1,4 @@
-//! Who waits in another process is told, and of nothing else.
+//! Waiters in another process are told of the end of their wait, and of nothing else.
 
 use std::{str::FromStr as _, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const WAITED_FOR: RecordId = RecordId::from_bytes([1; 32]);
 const OTHER: RecordId = RecordId::from_bytes([2; 32]);
 
-/// What the server tells about the records of one table.
+/// The server's notifications about the records of one table.
 struct Told {
     listener: PgListener,
     channel: String,
@@ -70,7 +70,7 @@ async fn waiting(
     waiting
 }
 
-/// Two records of one holder, of which somebody waits for one.
+/// Two records of one holder. A call waits for one of them.
 struct Held {
     server: Postgres,
     holder: PostgresStore,
@@ -116,7 +116,7 @@ async fn a_completion_is_told_where_somebody_waits() {
     }
 }
 
-/// As a call does that is dropped: somebody may take over at once. A heartbeat ends nothing.
+/// A dropped call does this: another one may take over at once. A heartbeat ends nothing.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_lease_that_its_holder_ended_is_told_where_somebody_waits() {
@@ -150,9 +150,9 @@ async fn a_purge_is_told_where_somebody_waits() {
     assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
-/// A client for which the server has no room left in its queue of what it tells, as behind somebody
-/// who listens in a transaction that goes on and on. That queue holds 8 GB, so a function stands in
-/// for it. As the server does, it refuses the commit.
+/// A client for which the server has no room left in its queue of notifications, as behind a client
+/// that listens in an endless transaction. That queue holds 8 GB, so a function stands in for it.
+/// As the server does, it refuses the commit.
 async fn no_room_to_tell(server: &Postgres) -> PostgresStore {
     let prefix = &server.prefix;
     let full = format!(
@@ -212,7 +212,7 @@ async fn a_purge_goes_on_where_there_is_no_room_to_tell_of_it() {
     assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
-/// As behind a firewall that forgot a connection: what is sent there is neither answered nor
+/// This is as behind a firewall that forgot a connection: requests are neither answered nor
 /// refused.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -231,7 +231,7 @@ async fn a_server_that_hangs_is_listened_to_anew() {
     }
 }
 
-/// The server hangs after so many requests of who listens.
+/// The server hangs after so many requests of the listener.
 async fn listens_anew(before: u64, hangs: &str) {
     const LIMIT: Duration = Duration::from_secs(2);
     let server = Postgres::new().await;

@@ -116,7 +116,7 @@ async fn database(side: &mut PgConnection) -> String {
     name
 }
 
-/// Where it is, by the URL of the tests' own.
+/// The URL of that database, made from the tests' own.
 fn there(url: &str, database: &str) -> String {
     let (server, _) = url.rsplit_once('/').expect("a database");
     format!("{server}/{database}")
@@ -126,7 +126,7 @@ async fn gone(side: &mut PgConnection, database: String) {
     run(side, format!("DROP DATABASE {database} WITH (FORCE)")).await;
 }
 
-/// The server gives up by itself: else it would wait on, in a connection that the store has left.
+/// The server gives up by itself. Else it would wait on, in a connection that the store has left.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
@@ -189,8 +189,8 @@ async fn f26_a_user_without_rights_runs_no_body() {
     is_denied(user(&mut side, &rights).await).await;
 }
 
-/// A claim needs less than a completion: without the rest the body would run, and nobody would ever
-/// know what came of it.
+/// A claim needs fewer rights than a completion. Without the rest the body would run, and its
+/// outcome would never be known.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f26_a_user_who_could_not_record_an_outcome_replays_and_runs_no_body() {
@@ -258,7 +258,7 @@ async fn an_encoding_that_lacks_the_letters_of_a_name_is_a_matter_of_configurati
     assert_eq!(answers, [Ok(7)]);
 }
 
-/// It says why, and then the connection is gone: whoever connects anew may go on.
+/// The server says why, and then the connection is gone. A new connection may go on.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {

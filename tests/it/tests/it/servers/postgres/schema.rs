@@ -1,4 +1,4 @@
-//! The tables, and who makes them.
+//! The tables, and how they are made.
 
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ async fn pool() -> PgPool {
         .expect("a pool")
 }
 
-/// The application holds its only connection, in a transaction; its pool is not asked for another,
+/// The application holds its only connection, in a transaction. Its pool is not asked for another,
 /// and not closed.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -157,7 +157,7 @@ async fn a_pool_that_is_used_up_is_in_nobodys_way() {
 }
 
 /// Cancelled `begin()`s leave transactions open in the application's pool. Writes through it are
-/// acknowledged, and do not stand for anybody else; all of ours do.
+/// acknowledged, and do not stand for other clients. All of ours do.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_cancelled_begin_loses_no_acknowledged_write() {

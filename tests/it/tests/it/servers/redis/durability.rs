@@ -1,5 +1,5 @@
-//! A body that may not run twice is not begun on a server that may forget that it ran, and what
-//! such a server forgets.
+//! A body that may not run twice is not begun on a server that may forget its run. The tests also
+//! show what such a server forgets.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,7 +46,7 @@ async fn at_most_once_is_refused_without_the_word() {
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
 }
 
-/// As one does whose response is streamed, and which is not to run again if this process dies
+/// A call whose response is streamed does this: it is not to run again if this process dies
 /// meanwhile.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -115,7 +115,7 @@ async fn a_server_that_is_killed_forgets_what_no_snapshot_holds() {
     assert_eq!(runs_after(&mut server, killed).await, 2);
 }
 
-/// Also where it has time to write.
+/// This holds also if it has time to write.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_keeps_no_file_forgets_everything_at_a_restart() {
@@ -126,10 +126,10 @@ async fn a_server_that_keeps_no_file_forgets_everything_at_a_restart() {
     }
 }
 
-/// Has no memory to spare for a while.
+/// Leaves the server no memory to spare for a while.
 async fn starves(server: &mut Private) {
     server.tell("CONFIG SET maxmemory 1").await;
-    // Whoever writes is refused, after whatever may be evicted was.
+    // A write is refused after everything that may be evicted was evicted.
     let written = server.try_ask::<redis::Value>("SET other 1").await;
     assert!(written.is_err(), "{written:?}");
     server.tell("CONFIG SET maxmemory 0").await;

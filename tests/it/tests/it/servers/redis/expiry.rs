@@ -12,7 +12,7 @@ use idempotent_runtime::{
 use super::private::Private;
 use crate::harness::{abandoned, applied, claim, completion, heartbeat, only};
 
-/// The time to live in milliseconds; -1 where there is none.
+/// The time to live in milliseconds; -1 if there is none.
 async fn time_to_live(server: &Private) -> i64 {
     let key = server.key().await;
     server.ask(&format!("PTTL {key}")).await
@@ -64,7 +64,7 @@ async fn only_what_is_done_or_released_expires_by_itself() {
     running.abort();
 }
 
-/// It counts in milliseconds, and records in microseconds.
+/// Redis counts in milliseconds, and records count in microseconds.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn nothing_is_forgotten_before_it_expires() {
@@ -90,7 +90,7 @@ async fn nothing_is_forgotten_before_it_expires() {
     }
 }
 
-/// Without its version it is no record, and what is left of it has no part in the next one.
+/// Without its version it is no record, and its remains have no part in the next one.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
@@ -146,7 +146,7 @@ async fn a_purge_passes_by_what_is_left_of_a_record() {
     assert_eq!(server.key().await, torn);
 }
 
-/// What another program left under such a name is no record.
+/// A key that another program left under such a name is no record.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn keys_of_another_program_keep_no_purge_and_no_listing_from_going_on() {

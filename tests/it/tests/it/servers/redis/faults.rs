@@ -83,7 +83,7 @@ async fn a_user_without_permission_is_denied() {
     assert_eq!(left, 0, "nothing was written");
 }
 
-/// Who may not look how the server is set up can still claim by lease.
+/// A client that may not look at the server's settings can still claim by lease.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_whose_operator_took_a_command_away_is_used_without_it() {
@@ -129,12 +129,12 @@ async fn a_server_without_memory_is_full_and_writes_nothing() {
     server.tell("CONFIG SET maxmemory 0").await;
     let runs = AtomicU32::new(0);
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
-    // What stands can still be read.
+    // The records that stand can still be read.
     server.tell("CONFIG SET maxmemory 1").await;
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
 }
 
-/// The server hangs up in the middle of it, which looks like an outage.
+/// The server hangs up in the middle of the write, which looks like an outage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn an_outcome_that_is_too_long_for_the_server_is_recorded_as_happened() {
@@ -157,7 +157,7 @@ async fn an_outcome_that_is_too_long_for_the_server_is_recorded_as_happened() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-/// That somebody waits is not noted there, so that nobody is told.
+/// A waiter is not noted there, so it is not told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_hundred_who_wait_at_a_server_without_memory_look_rarely() {

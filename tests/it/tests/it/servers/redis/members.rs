@@ -23,7 +23,7 @@ pub(super) struct Node {
     side: MultiplexedConnection,
 }
 
-/// Less than a test has, so that what does not happen is named.
+/// Less than a test has, so that an event that does not happen is named.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Three primaries, of which the first has a replica.
@@ -45,7 +45,7 @@ impl Node {
             ["--cluster-allow-replica-migration", "no", "--save", ""],
         ];
         let server = Spare::with(Product::Redis, &settings.concat()).await;
-        // Of Valkey, each slot that is set waits for the replica, and a pipeline sets hundreds.
+        // On Valkey, each slot that is set waits for the replica, and a pipeline sets hundreds.
         let side = past_the_library(&server.url()).await;
         let mut node = Self {
             server,
@@ -74,7 +74,7 @@ impl Node {
         self.ask::<redis::Value>(words).await;
     }
 
-    /// Resolves when what it says of itself has these words.
+    /// Resolves when the node's answer has these words.
     pub(super) async fn says(&self, question: &str, words: &str) {
         let mut said = String::new();
         let asked = async {
@@ -90,8 +90,8 @@ impl Node {
         assert!(asked.is_ok(), "{question}: no {words} in\n{said}");
     }
 
-    /// Becomes the primary, in agreement with the one that it follows. Redis gives up where that
-    /// takes it too long.
+    /// Becomes the primary, in agreement with the one that it follows. Redis gives up if that takes
+    /// it too long.
     pub(super) async fn takes_over(&self) {
         loop {
             self.tell("CLUSTER FAILOVER").await;
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Says of these slots where they are, or are about to be.
+    /// Tells the node where these slots are, or are about to be.
     pub(super) async fn sets(&self, slots: &[u16], state: &[&str]) {
         let mut all = redis::pipe();
         for slot in slots {
@@ -172,7 +172,7 @@ impl Cluster {
         cluster
     }
 
-    /// Every node knows every other one by its own name.
+    /// Whether every node knows every other one by its own name.
     async fn has_met(&self) -> bool {
         for node in self.nodes() {
             let known: String = node.ask("CLUSTER NODES").await;
@@ -202,7 +202,7 @@ impl Cluster {
         let urls = self
             .nodes()
             .map(|node| format!("redis://127.0.0.1:{}", node.port));
-        // The driver may keep everybody waiting for as long as this when it is sent from node to
+        // The driver may keep all callers waiting for as long as this when it is sent from node to
         // node.
         let builder = RedisStore::builder().answer_timeout(Duration::from_secs(2));
         let builder = builder.accept_at_most_once_until_failover();
@@ -211,7 +211,7 @@ impl Cluster {
     }
 }
 
-/// A port that is not among those that the system gives to whoever asks for any.
+/// A port outside the range from which the system gives out free ones.
 fn free() -> u16 {
     loop {
         let port = rand::random_range(20_000..30_000);

@@ -34,8 +34,8 @@ async fn f32_an_orderly_failover_and_its_return_lose_nothing() {
     traffic.assert_kept(cluster.store().await).await;
 }
 
-/// What the replica had not received is gone, also what was acknowledged: the one thing that a body
-/// which must not run twice is exposed to. What it had received stays, and every call is answered.
+/// All that the replica had not received is gone, also if it was acknowledged. A body that must not
+/// run twice is exposed to this alone. The rest stays, and every call is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received() {
@@ -81,8 +81,8 @@ async fn f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_recei
     }
 }
 
-/// Records that are there are asked for where they were or where they went, and new ones are made
-/// where they will be.
+/// Existing records are asked for where they were or where they went. New ones are made where they
+/// will be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn slots_that_migrate_lose_nothing() {

@@ -1,4 +1,4 @@
-//! Who waits in another process is told, and looks by itself where it is not.
+//! Waiters in another process are told, and look by themselves if they are not.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn listeners(server: &Private, expected: u64) {
     in_time(heard).await;
 }
 
-/// Whether the only record says that somebody waits for it.
+/// Whether the only record notes a waiter.
 async fn is_marked(server: &Private) -> bool {
     let key = server.key().await;
     server.ask(&format!("HEXISTS {key} waited")).await
@@ -143,7 +143,7 @@ async fn a_waiter_is_told_of_a_purge() {
     assert_eq!(server.ran("publish").await - before, 1);
 }
 
-/// A heartbeat ends nothing: nobody is told, and who waits need not say so again.
+/// A heartbeat ends nothing: no waiter is told, and none needs to be noted again.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_heartbeat_is_told_nobody_and_leaves_the_mark() {
@@ -166,7 +166,7 @@ async fn a_heartbeat_is_told_nobody_and_leaves_the_mark() {
     assert_eq!(waited.expect("no panic"), Ok(()));
 }
 
-/// Else a mark would stand there without a record, for ever.
+/// Otherwise a mark would stand there without a record, for ever.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn who_waits_for_what_is_gone_leaves_no_mark() {
@@ -188,7 +188,7 @@ async fn who_waits_for_what_is_gone_leaves_no_mark() {
     assert!(!is_marked(&server).await);
 }
 
-/// What was written stands and is answered so, whether or not anybody may be told.
+/// A write stands and is answered so, whether or not the client may tell the waiters.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn who_may_not_tell_writes_and_purges() {

@@ -17,7 +17,7 @@ use crate::{
     harness::{applied, claim, completion, only},
 };
 
-/// Longer than any busy machine takes to answer: where a copy is expected, it is not left alone for
+/// Longer than any busy machine takes to answer. A copy that is expected is not left alone for
 /// being slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -87,8 +87,8 @@ async fn two_primary_stores_over_one_server_never_see_each_other_s_copies() {
         let store = store.build();
         services.push((Idempotency::new(store), primary, cents));
     }
-    // The same operation, scope and key: both have a record of one id, and each comes to have a
-    // copy.
+    // The operation, scope and key are the same: both have a record of one id, and each comes to
+    // have a copy.
     let ask = async |idem: &Idempotency, cents: u32| {
         let call = idem.call("outcomes.charge").key("k");
         call.run(|_| async move { Ok::<_, Error>(cents) }).await
@@ -138,7 +138,7 @@ async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
         let mut done = completion(&begun, Vec::new());
         done.outcome = outcome;
         let record = ended(id, &begun, &done).await;
-        // All in one place: nothing of the copy before is left.
+        // All copies are in one place: nothing of the copy before is left.
         for outcomes in &outcomes {
             let put = outcomes.put(&PLACE, &record, HOUR).await;
             put.expect("it is put");
@@ -237,7 +237,7 @@ async fn an_outcome_that_is_too_large_is_not_copied() {
     assert_eq!(larger.find(&id).await, Ok(Some(large)));
 }
 
-/// Whoever else keeps something there would be the one who is refused.
+/// Otherwise another program that keeps something there would be the one that is refused.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn copies_take_no_memory_that_a_server_has_not() {

@@ -69,7 +69,7 @@ impl Private {
         made.expect("the server answers")
     }
 
-    /// A client over which calls may run at most once, where the server is fit for that.
+    /// A client over which calls may run at most once, if the server is fit for that.
     pub(super) async fn strict(&self) -> Result<RedisStore, StoreError> {
         let builder = self.builder().accept_at_most_once_until_failover();
         builder.connect(&self.url()).await
@@ -127,7 +127,7 @@ pub(super) async fn charge(
         .await
 }
 
-/// What kind of failure it was, if it was one of the store.
+/// The kind of the failure, if it was one of the store.
 pub(super) fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {
     answer.err().map(|error| error.kind())
 }

@@ -1,4 +1,4 @@
-//! What a call asks of the server.
+//! The requests of a call to the server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +11,7 @@ use super::private::{Private, charge};
 async fn a_first_call_is_two_commands_and_a_replay_one() {
     let server = Private::new().await;
     let idem = Idempotency::new(server.store().await);
-    // A server is given each script once, as it is first called for.
+    // A server is given each script once, when it is first called for.
     for _ in 0..2 {
         let warm = idem.call("warm").key("k");
         assert_eq!(warm.run(|_| async { Ok::<_, Error>(0) }).await, Ok(0));
@@ -31,7 +31,7 @@ async fn a_first_call_is_two_commands_and_a_replay_one() {
     assert_eq!(charge(&elsewhere, OnCrash::Rerun, &runs).await, Ok(1));
     assert_eq!(server.ran("evalsha").await, 3);
 
-    // Nothing else was asked, and what nobody waits for is not told.
+    // Nothing else was asked, and nothing is told if no call waits for it.
     for other in ["eval", "script|load", "publish", "ping"] {
         assert_eq!(server.ran(other).await, 0, "{other}");
     }
@@ -39,7 +39,7 @@ async fn a_first_call_is_two_commands_and_a_replay_one() {
     assert_eq!(server.ran("pexpireat").await, 1);
 }
 
-/// What only reads, a connection of the application's may answer by itself.
+/// A connection of the application's may answer plain reads by itself.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn over_a_connection_of_the_applications_nothing_but_scripts_is_sent() {

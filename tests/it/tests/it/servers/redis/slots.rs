@@ -82,7 +82,7 @@ async fn no_replica_is_asked_also_where_the_application_asks_them() {
     assert_eq!(read_from_replicas(&cluster).await, before);
 }
 
-/// What each replica says of the reads that it has answered, of fields of hashes.
+/// Each replica's statistics of the reads of hash fields that it has answered.
 async fn read_from_replicas(cluster: &RedisCluster) -> Vec<String> {
     let mut reads = Vec::new();
     for url in &cluster.urls {

@@ -1,4 +1,4 @@
-//! What purging costs, where keys are in no order.
+//! The costs of a purge, if keys are in no order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::harness::{abandoned, claim};
 
 const RECORDS: u32 = 6_000;
 
-/// Every second record is expired, and the others are held; what stands already stays.
+/// Every second record is expired, and the others are held. A record that stands already stays.
 async fn mixed(store: &Arc<dyn Store>) {
     let mut claiming = JoinSet::new();
     for tenth in 0..10 {
@@ -46,8 +46,8 @@ async fn a_purge_of_many_batches_goes_on_where_the_last_one_stopped() {
     assert_eq!(idem.purge().await, Ok(u64::from(RECORDS / 2)));
 
     let looks = server.ran("evalsha").await - before;
-    // Once to find what is expired, and from there to the end and over everything to find that
-    // nothing else is; a batch begins with the step in which the one before it was full.
+    // It looks once to find what is expired, and then on to the end and over everything to find no
+    // more. A batch begins with the step in which the one before it was full.
     assert!(looks < 3 * u64::from(RECORDS), "{looks} looks");
     assert_eq!(idem.purge().await, Ok(0));
 }

@@ -1,4 +1,4 @@
-//! What a server forgets, or not, whose disk stands still or whose clock is set back: neither comes
+//! A server whose disk stands still or whose clock is set back, and what it forgets. Neither comes
 //! about by itself in a test.
 
 use std::{
@@ -21,7 +21,7 @@ async fn charge(idem: &Idempotency, key: &str, runs: &AtomicU32) -> Result<u32, 
     call.run(body).await
 }
 
-/// `everysec` answers while a disk is slow, and hands nothing on to the system for as long as two
+/// `everysec` answers while a disk is slow. It hands nothing on to the system for as long as two
 /// seconds.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -94,7 +94,7 @@ async fn a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last()
         }
     });
     gate.arrived(1).await;
-    // Its process is gone: nobody beats any more.
+    // Its process is gone, and its heartbeats with it.
     store.fault(Operation::Swap, On::Every, Fault::LoseRequest);
     held.abort();
     assert!(held.await.is_err());

@@ -1,4 +1,4 @@
-//! Where a server lies, and who cleans up after it.
+//! The folder of a server, and its clean-up.
 
 use std::{
     ffi::OsString,
@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Runs a server, and ends it by the signal that it is told. When nobody is left to tell it, it
+/// Runs a server, and ends it by the signal that it is told. When no process is left to tell it, it
 /// also removes what the server leaves.
 const GUARD: &str = r#"
 trap '' HUP INT TERM
@@ -31,10 +31,10 @@ exec 3<&0
 wait $server
 "#;
 
-/// Where the programs of the servers lie, beside the usual path.
+/// The variable with the place of the servers' programs, beside the usual path.
 const PROGRAMS: &str = "IDEMPOTENT_TEST_PROGRAMS";
 
-/// A folder that belongs to whom the servers run as: they refuse to be root.
+/// A folder that belongs to the user that the servers run as: they refuse to be root.
 pub(super) struct Folder {
     folder: TempDir,
     has_disk: bool,
@@ -121,7 +121,7 @@ impl Folder {
         text.replace("{}", &self.data().display().to_string())
     }
 
-    /// A program that runs as somebody else than root.
+    /// A program that does not run as root.
     pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("env");
         self.set_up(&mut command, words);
@@ -147,7 +147,7 @@ impl Folder {
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a log"))
             .stderr(log);
-        // Out of reach of the terminal's Ctrl-C.
+        // It is out of reach of the terminal's Ctrl-C.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         shell.spawn().expect("a shell")
@@ -160,7 +160,7 @@ impl Folder {
         }
         command.args(words.iter().map(|word| self.named(word)));
         command.current_dir(self.data()).env("PATH", path());
-        // Two that prepare their data in the same one take away each other's files.
+        // Two servers that prepare their data in the same one take away each other's files.
         command.env("TMPDIR", self.folder.path());
     }
 
@@ -195,7 +195,7 @@ impl Disk {
     }
 }
 
-/// Where the other servers are missing, these are not wanted either.
+/// If the other servers are missing, the programs of these servers are not wanted, either.
 fn path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":");

@@ -1,4 +1,4 @@
-//! What is different from server to server.
+//! The differences from server to server.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Product {
                 "--auth=trust",
                 "--encoding=UTF8",
                 "--locale=C",
-                // What is promised about durability begins when the server runs.
+                // The promise of durability begins when the server runs.
                 "--no-sync",
                 "--wal-segsize=1",
                 "--pgdata={}/data",
@@ -115,7 +115,7 @@ impl Product {
             Self::Redis => {
                 let client = redis::Client::open(url).expect("a URL");
                 match client.get_multiplexed_async_connection().await {
-                    // It refuses this while it reads its file.
+                    // Redis refuses this while it reads its file.
                     Ok(mut side) => redis::cmd("DBSIZE").exec_async(&mut side).await.is_ok(),
                     Err(_) => false,
                 }

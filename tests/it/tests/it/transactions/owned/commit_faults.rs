@@ -48,7 +48,7 @@ enum Spot {
     Record,
     Commit,
     AfterCommit,
-    /// The commit, after which nobody reaches the server until the call has its answer.
+    /// The commit. After it no connection reaches the server until the call has its answer.
     LastCommit,
     /// The commit has no answer, and this message after it meets the fault.
     FindingOut(u64),
