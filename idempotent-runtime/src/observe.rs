@@ -1,11 +1,12 @@
 //! Observers of calls, for metrics and for explanations.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+mod observers;
+mod outbox;
 
+use std::{sync::Arc, time::Duration};
+
+pub(crate) use self::observers::Observers;
+pub use self::outbox::OutboxEvent;
 use crate::{identity::RecordId, record::FencingToken, record::Time, store::StoreError};
 
 /// Is told of every transition of a record, every answer to a call and every purge, on the task
@@ -97,72 +98,6 @@ pub enum RecordChange {
     Settled,
     /// An operator used up a number that was parked.
     Skipped,
-}
-
-/// A relay did this with messages of an outbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OutboxEvent<'a> {
-    /// Messages of this topic were confirmed, and are deleted.
-    #[non_exhaustive]
-    Sent {
-        /// The topic.
-        topic: &'a str,
-        /// How many.
-        messages: u64,
-    },
-    /// Messages of this topic could not be sent, and are tried again. It cost no attempt.
-    #[non_exhaustive]
-    Outage {
-        /// The topic.
-        topic: &'a str,
-        /// How many.
-        messages: u64,
-        /// How long the relay pauses.
-        pause: Duration,
-    },
-    /// An attempt at a message has failed.
-    #[non_exhaustive]
-    Failed {
-        /// The topic.
-        topic: &'a str,
-        /// The message.
-        id: &'a str,
-        /// Why.
-        reason: &'a str,
-        /// How many attempts have failed so far.
-        attempts: u32,
-    },
-    /// The budget of a message is spent. Its key waits until an operator resumes it.
-    #[non_exhaustive]
-    Parked {
-        /// The topic.
-        topic: &'a str,
-        /// The message.
-        id: &'a str,
-        /// Why it failed last.
-        reason: &'a str,
-    },
-    /// The budget of a message is spent. It went to the table of the rejected ones, and the next
-    /// one goes on.
-    #[non_exhaustive]
-    SetAside {
-        /// The topic.
-        topic: &'a str,
-        /// The message.
-        id: &'a str,
-        /// Why it failed last.
-        reason: &'a str,
-    },
-    /// The age of the oldest message of this topic that is first in its key, by the database's
-    /// clock. It comes about every 30 seconds, and is zero once when there is none any more.
-    #[non_exhaustive]
-    Oldest {
-        /// The topic.
-        topic: &'a str,
-        /// Its age.
-        age: Duration,
-    },
 }
 
 /// How a purge ended.
@@ -312,89 +247,4 @@ pub enum UnprotectedReason {
     MissingKey,
     /// The store could not be reached, and the policy says to run.
     StoreOutage,
-}
-
-/// All observers that are told.
-#[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
-
-impl Observers {
-    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
-        self.0.push(observer);
-    }
-
-    pub(crate) fn are_there(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    pub(crate) fn transition(
-        &self,
-        operation: &str,
-        id: &RecordId,
-        attempt: u32,
-        change: RecordChange,
-    ) {
-        match change {
-            RecordChange::NotYetRecorded
-            | RecordChange::LeaseLost
-            | RecordChange::Parked
-            | RecordChange::Undoing
-            | RecordChange::LeftUncertain => {
-                tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
-            }
-            RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
-                tracing::info!(operation, %id, attempt, ?change, "idempotent call");
-            }
-            // A failed heartbeat is told with its cause, where that is known.
-            _ => tracing::debug!(operation, %id, attempt, ?change, "idempotent call"),
-        }
-        self.tell(|observer| {
-            observer.transition(&RecordEvent {
-                operation,
-                id: *id,
-                change,
-                attempt,
-            });
-        });
-    }
-
-    pub(crate) fn answered(&self, answered: &CallEvent<'_>) {
-        self.tell(|observer| observer.answered(answered));
-    }
-
-    pub(crate) fn front_end(&self, event: &FrontEndEvent<'_>) {
-        self.tell(|observer| observer.front_end(event));
-    }
-
-    pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {
-        match failure {
-            Some(error) => tracing::warn!(deleted, %error, "a purge of expired records failed"),
-            None => tracing::debug!(deleted, "purged expired records"),
-        }
-        self.tell(|observer| observer.purged(&Purged { deleted, failure }));
-    }
-
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn outbox(&self, event: &OutboxEvent<'_>) {
-        match event {
-            OutboxEvent::Parked { .. } | OutboxEvent::SetAside { .. } => {
-                tracing::error!(?event, "a message of an outbox could not be published");
-            }
-            OutboxEvent::Failed { .. } | OutboxEvent::Outage { .. } => {
-                tracing::warn!(?event, "messages of an outbox wait");
-            }
-            OutboxEvent::Sent { .. } | OutboxEvent::Oldest { .. } => {
-                tracing::debug!(?event, "outbox");
-            }
-        }
-        self.tell(|observer| observer.outbox(event));
-    }
-
-    fn tell(&self, mut what: impl FnMut(&dyn Observer)) {
-        for observer in &self.0 {
-            if catch_unwind(AssertUnwindSafe(|| what(&**observer))).is_err() {
-                tracing::error!("an observer panicked, which changes nothing");
-            }
-        }
-    }
 }

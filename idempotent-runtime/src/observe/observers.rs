@@ -1,0 +1,96 @@
+//! The observers of a handle.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use super::OutboxEvent;
+use super::{CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent};
+use crate::{identity::RecordId, store::StoreError};
+
+/// All observers that are told.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+
+    pub(crate) fn are_there(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub(crate) fn transition(
+        &self,
+        operation: &str,
+        id: &RecordId,
+        attempt: u32,
+        change: RecordChange,
+    ) {
+        match change {
+            RecordChange::NotYetRecorded
+            | RecordChange::LeaseLost
+            | RecordChange::Parked
+            | RecordChange::Undoing
+            | RecordChange::LeftUncertain => {
+                tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
+            }
+            RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
+                tracing::info!(operation, %id, attempt, ?change, "idempotent call");
+            }
+            // A failed heartbeat is told with its cause, where that is known.
+            _ => tracing::debug!(operation, %id, attempt, ?change, "idempotent call"),
+        }
+        self.tell(|observer| {
+            observer.transition(&RecordEvent {
+                operation,
+                id: *id,
+                change,
+                attempt,
+            });
+        });
+    }
+
+    pub(crate) fn answered(&self, answered: &CallEvent<'_>) {
+        self.tell(|observer| observer.answered(answered));
+    }
+
+    pub(crate) fn front_end(&self, event: &FrontEndEvent<'_>) {
+        self.tell(|observer| observer.front_end(event));
+    }
+
+    pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {
+        match failure {
+            Some(error) => tracing::warn!(deleted, %error, "a purge of expired records failed"),
+            None => tracing::debug!(deleted, "purged expired records"),
+        }
+        self.tell(|observer| observer.purged(&Purged { deleted, failure }));
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn outbox(&self, event: &OutboxEvent<'_>) {
+        match event {
+            OutboxEvent::Parked { .. } | OutboxEvent::SetAside { .. } => {
+                tracing::error!(?event, "a message of an outbox could not be published");
+            }
+            OutboxEvent::Failed { .. } | OutboxEvent::Outage { .. } => {
+                tracing::warn!(?event, "messages of an outbox wait");
+            }
+            OutboxEvent::Sent { .. } | OutboxEvent::Oldest { .. } => {
+                tracing::debug!(?event, "outbox");
+            }
+        }
+        self.tell(|observer| observer.outbox(event));
+    }
+
+    fn tell(&self, mut what: impl FnMut(&dyn Observer)) {
+        for observer in &self.0 {
+            if catch_unwind(AssertUnwindSafe(|| what(&**observer))).is_err() {
+                tracing::error!("an observer panicked, which changes nothing");
+            }
+        }
+    }
+}
