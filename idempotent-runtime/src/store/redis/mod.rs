@@ -56,101 +56,7 @@ use crate::{
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with
 /// the feature `redis-cluster`. Clones are the same store.
 ///
-/// If an outcome exceeds `proto-max-bulk-len`, 512 MiB unless set, only its existence is recorded,
-/// a lease later; duplicates get [`Error::NotReplayable`](crate::Error::NotReplayable).
-///
-/// The clock is the server's. A first call costs two round trips, a replay one: each is one script
-/// over one key, or one command. The store remembers up to 8,192 records that it wrote or saw
-/// lately, without outcomes, mostly under a kilobyte each, and sends less to complete them. The
-/// first call costs three if such a record went too early. Redis expires done or released records,
-/// after what the handle [keeps](crate::Builder::audit_retention); held or unsettled ones stay.
-///
-/// # What Redis can lose
-///
-/// Redis answers before a write is safe. The effect depends on how the server is set up:
-///
-/// | when | what is forgotten | what follows | shown by |
-/// |---|---|---|---|
-/// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again | [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`] |
-/// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same | [`a_server_that_is_killed_forgets_what_no_snapshot_holds`] |
-/// | the server is restarted, neither snapshots nor an append-only file | everything | the same | [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`] |
-/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same | [`a_server_that_synchronises_every_second_forgets_the_last_one`] |
-/// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | | [`e16_redis_killed_in_the_middle_of_a_thousand_calls`] |
-/// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once | [`a_server_that_evicts_any_key_forgets_what_runs`] |
-/// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again | [`a_server_that_evicts_forgets_outcomes`] |
-/// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] | [`a_server_without_memory_is_full_and_writes_nothing`] |
-/// | the disk is full, `appendfsync everysec` | nothing unless the server is then killed | calls fail with [`StoreErrorKind::Full`] | [`redis_on_a_full_disk`] |
-/// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] | [`redis_that_synchronises_always_on_a_full_disk`] |
-/// | an orderly failover (`CLUSTER FAILOVER`) | nothing | | [`f32_an_orderly_failover_and_its_return_lose_nothing`] |
-/// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] | [`slots_that_migrate_lose_nothing`] |
-/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it | [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`] |
-///
-/// [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
-/// [`a_server_that_is_killed_forgets_what_no_snapshot_holds`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
-/// [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
-/// [`a_server_that_synchronises_every_second_forgets_the_last_one`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
-/// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
-/// [`a_server_that_evicts_any_key_forgets_what_runs`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
-/// [`a_server_that_evicts_forgets_outcomes`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
-/// [`a_server_without_memory_is_full_and_writes_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/faults.rs
-/// [`redis_on_a_full_disk`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/limits.rs
-/// [`redis_that_synchronises_always_on_a_full_disk`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/limits.rs
-/// [`f32_an_orderly_failover_and_its_return_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
-/// [`slots_that_migrate_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
-/// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
-///
-/// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call
-/// that must not run twice (`on_crash = uncertain`, `reconcile`), and a step that must not be
-/// forgotten (`undo`), is refused without
-/// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).
-///
-/// # Encryption
-///
-/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
-/// `rediss://db.example`. The server is always verified. For your own authority, pass a client of
-/// `redis::Client::build_with_tls` to [`client`](RedisBuilder::client); or, with
-/// `tls-rustls-ring-native-roots`, name its file in the variable `SSL_CERT_FILE`. An untrusted
-/// certificate is [`StoreErrorKind::Configuration`]. If only one side encrypts, no answer comes:
-/// [`StoreErrorKind::Unavailable`]. If a program has both rustls cryptographies and no default, a
-/// store that connects by itself installs its feature's; install one before your own client.
-///
-/// A cluster does it too if all of its URLs say `rediss://`. Each node is verified by the name it
-/// announces, and one whose certificate has only another is [`StoreErrorKind::Unavailable`]. If
-/// certificates have no addresses, set `cluster-announce-hostname`, and
-/// `cluster-preferred-endpoint-type hostname`. For your own authority prefer the variable. A client
-/// of `ClusterClientBuilder::certs` works in `cluster_client`, but nothing listens, and an
-/// untrusted certificate is only [`StoreErrorKind::Unavailable`].
-///
-/// # What stands there
-///
-/// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so people can read it
-/// and a write touches only what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5
-/// parked, 6 undoing; moments are microseconds since 1970; `outcome` is what the codec wrote. A
-/// running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
-///
-/// Each [step](crate::guide::steps) of a body is a field `step:<hash of its name>`. Its bytes are
-/// packed, and show the literal part of the name. The field `steps` marks a record that has some.
-///
-/// # What it costs operators
-///
-/// Keys have no order, and no index covers all slots: [`scan`](Store::scan) and
-/// [`purge`](Store::purge) look at all keys of the database on every primary, 500 a command; keep
-/// it off hot data. Each batch of a purge goes on where the one before was full; the last looks at
-/// all. A daily purge will do: it deletes the rare records abandoned in a run and not called again.
-///
-/// The user needs `+@read +@write +@scripting +@connection +@pubsub +time +info`, the keys
-/// `~idempotent:*` and the channel `&idempotent:moved`; in a cluster, `+cluster|slots` as well.
-///
-/// # Examples
-///
-/// ```no_run
-/// # use idempotent_runtime::{Idempotency, store::RedisStore};
-/// # async fn set_up() -> Result<(), Box<dyn std::error::Error>> {
-/// let store = RedisStore::connect("redis://localhost").await?;
-/// Idempotency::new(store).install()?;
-/// # Ok(())
-/// # }
-/// ```
+#[doc = include_str!("store.md")]
 #[derive(Clone)]
 pub struct RedisStore {
     inner: Arc<Inner>,
@@ -165,7 +71,8 @@ struct Inner {
     waiters: Arc<Waiters>,
     listener: Arc<Listener>,
     versions: Arc<VersionCache>,
-    /// The place where the last purge found enough: the next one goes on there.
+    /// The place where the last purge found enough: the next one goes on there, and not where
+    /// nothing is left to find.
     purged_to: Mutex<Option<Place>>,
     at_most_once: bool,
 }

@@ -13,8 +13,7 @@ fn read(path: &str) -> String {
 
 /// The tests that a manual links, each with its file.
 fn linked(manual: &str) -> Vec<(&str, &str)> {
-    let lines = manual.lines().map(|line| line.trim_start_matches("/// "));
-    let definitions = lines.filter_map(|line| {
+    let definitions = manual.lines().filter_map(|line| {
         let (name, file) = line.strip_prefix("[`")?.split_once("`]: ")?;
         Some((name, file.strip_prefix(HERE)?))
     });
@@ -23,7 +22,7 @@ fn linked(manual: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn f30_each_thing_that_redis_can_lose_is_shown_by_a_test_that_is_there() {
-    let manual = read("idempotent-runtime/src/store/redis/mod.rs");
+    let manual = read("idempotent-runtime/src/store/redis/store.md");
     let tests = linked(&manual);
     for (name, file) in &tests {
         let text = read(file);
@@ -36,7 +35,7 @@ fn f30_each_thing_that_redis_can_lose_is_shown_by_a_test_that_is_there() {
     let rows = table
         .lines()
         .skip(2)
-        .map_while(|row| row.strip_prefix("/// | "));
+        .map_while(|row| row.strip_prefix("| "));
     let shown = rows.map(|row| {
         let (_, shown) = row
             .trim_end_matches(" |")
