@@ -260,7 +260,7 @@ mod tests {
     /// for more than there are.
     #[test]
     fn sleeps_that_begin_at_once_are_all_seen() {
-        const ROUNDS: usize = 4_000;
+        const ROUNDS: usize = 20_000;
         let clock = ManualClock::new();
         let arrived = AtomicUsize::new(0);
         // A thread that has to be woken comes too late to meet the other, and yet a machine may

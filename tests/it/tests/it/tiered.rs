@@ -4,6 +4,7 @@ mod answers;
 mod bounds;
 mod freshness;
 mod losses;
+mod sagas;
 
 use std::{
     future::pending,

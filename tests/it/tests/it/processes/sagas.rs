@@ -101,10 +101,10 @@ impl Saga {
     }
 
     async fn call(&self, idem: &Idempotency, gate: Option<&Gate>) -> Result<(), BookError> {
-        let call = idem.call("processes.trip").key(&self.key);
-        let call = call
-            .lease(LEASE)
-            .in_flight(InFlight::Wait(Duration::from_secs(20)));
+        // The process that is stopped loses its lease soon, and the survivor does not.
+        let lease = gate.map_or(Duration::from_secs(30), |_| LEASE);
+        let call = idem.call("processes.trip").key(&self.key).lease(lease);
+        let call = call.in_flight(InFlight::Wait(Duration::from_secs(20)));
         call.classify_errors(verdict)
             .run(async |_| {
                 for name in ["flight", "hotel"] {

@@ -90,12 +90,12 @@ async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
     sixty_four_callers_meet(stores).await;
 }
 
-/// Sixty-four callers, of as many processes as there are stores, call with one key and with a
-/// thousand. Each body runs once, and no caller gets an error.
+/// Sixty-four callers, of as many processes as there are stores, call with one key and with 250.
+/// Each body runs once, and no caller gets an error.
 pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
-    const KEYS: usize = 1_000;
-    // All callers together come by every key, and by most of them nine times.
-    const TURNS: usize = 150;
+    const KEYS: usize = 250;
+    // Enough for all callers together to come by every key, and by most of them nine times.
+    const TURNS: usize = 40;
     let processes: Vec<_> = stores
         .into_iter()
         .map(|store| Callers::over(Idempotency::new(store)))

@@ -1,4 +1,5 @@
-//! How long a copy is given: never beyond its expiry or its age, and not once something else was written.
+//! How long a copy is given: never beyond its expiry or its age, and not once something else was
+//! written.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -79,7 +80,8 @@ async fn a26_expiry_goes_by_the_clock_of_the_store() {
     );
 }
 
-/// A process whose machine has a wall clock of its own, beside the clock of its store and the timer.
+/// A process whose machine has a wall clock of its own, beside the clock of its store and the
+/// timer.
 fn with_wall_clock() -> (Process, ManualClock) {
     let (mut process, wall) = (Process::new(), ManualClock::new());
     let fast = OutcomeCache::new(100).timer(process.clock.clone());

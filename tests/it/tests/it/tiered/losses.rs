@@ -64,7 +64,8 @@ async fn a_copy_of_what_was_deleted_goes_with_the_next_claim() {
     let process = Process::new();
     process.warm("k").await;
     let (id, record) = only(&process.primary).await;
-    // Another process finds what a restored database has forgotten; this one asks because its time is old.
+    // Another process finds what a restored database has forgotten; this one asks because its time
+    // is old.
     let restored = Process::new();
     let tiered = TieredStore::builder(restored.primary.clone(), process.fast.clone());
     let tiered = tiered.timer(process.clock.clone()).build();

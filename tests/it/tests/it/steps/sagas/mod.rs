@@ -5,6 +5,7 @@ mod ends;
 mod failures;
 mod registered;
 mod takeovers;
+mod values;
 
 use std::sync::{
     Arc, Mutex, PoisonError,
