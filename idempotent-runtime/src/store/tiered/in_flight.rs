@@ -20,7 +20,7 @@ struct Doings {
     open: usize,
     /// Those of them that write.
     writing: usize,
-    /// Whether somebody puts a copy.
+    /// Whether a copy is being put.
     filling: bool,
     /// How many writes began since the first open guard did, and how many copies were put.
     writes: u64,
@@ -90,8 +90,8 @@ pub(super) struct Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// Begins to put a copy; `None` where somebody wrote since this guard began, or puts one
-    /// already.
+    /// Begins to put a copy; `None` if there was a write since this guard began, or if a copy is
+    /// being put already.
     pub(super) fn fill(&self) -> Option<FillGuard<'_>> {
         let mut shard = self.in_flight.shard(&self.id);
         let doings = shard.get_mut(&self.id)?;
@@ -130,7 +130,7 @@ impl Drop for Guard<'_> {
 pub(super) struct FillGuard<'a>(&'a Guard<'a>);
 
 impl FillGuard<'_> {
-    /// Whether somebody began to write meanwhile.
+    /// Whether a write began meanwhile.
     pub(super) fn is_outdated(&self) -> bool {
         let shard = self.0.in_flight.shard(&self.0.id);
         shard

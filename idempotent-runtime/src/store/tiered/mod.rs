@@ -30,15 +30,15 @@ use crate::{
 /// else.
 ///
 /// The primary store takes every claim and keeps every record. The fast tier holds copies of
-/// *finished* records only, and nothing that anybody still holds or must settle: [`OutcomeCache`]
+/// *finished* records only, and no record that is held or must be settled: [`OutcomeCache`]
 /// in the process's own memory, `RedisOutcomes` for all processes (feature `redis`), or an
 /// [`OutcomeTier`] of your own. A replay whose record is there asks the primary store nothing; any
 /// other call makes the round trips that it makes without a tier. Other arguments under the same
 /// key are found in a copy as they are in the record.
 ///
-/// Losing the fast tier loses nothing. Where it fails, or does not answer within its
-/// [patience](TieredBuilder::patience), the primary store is asked at once, and the tier is left alone for a
-/// [pause](TieredBuilder::pause).
+/// Losing the fast tier loses nothing. If it fails, or does not answer within its
+/// [patience](TieredBuilder::patience), the primary store is asked at once, and the tier is left
+/// alone for a [pause](TieredBuilder::pause).
 ///
 /// # What a copy can miss
 ///
@@ -47,9 +47,9 @@ use crate::{
 /// answer, never for longer than the age below. By the timer or the wall clock of this machine,
 /// whichever went further: one that was suspended gives no expired copy, unless its clock was set
 /// back meanwhile by as much, and one that is set forward only costs a question to the primary
-/// store. So copies differ from the primary store only where somebody deletes or rewrites finished
-/// records past the protocol. What is written through this store or its clones is out of the tier
-/// before the write is answered, as long as the tier answers. What others write is seen when the
+/// store. So copies differ from the primary store only if finished records are deleted or rewritten
+/// past the protocol. A write through this store or its clones takes the copy out of the tier
+/// before it is answered, as long as the tier answers. A write of another process is seen when the
 /// copy is as old as copies may [be](TieredBuilder::age), a minute unless set.
 ///
 /// # Examples
@@ -107,7 +107,7 @@ pub trait OutcomeTier: std::fmt::Debug + Send + Sync + 'static {
     async fn forget(&self, id: &RecordId) -> Result<(), StoreError>;
 }
 
-/// What a store, its clones, and the one for heartbeats have in common.
+/// The state that a store, its clones, and the one for heartbeats share.
 #[derive(Debug)]
 struct Shared {
     tier: Tier,
@@ -129,7 +129,7 @@ impl TieredStore {
     }
 }
 
-/// What came of looking for a copy.
+/// The result of looking for a copy.
 enum Lookup<'a> {
     /// It may be given as an answer.
     Found(Snapshot),
@@ -187,8 +187,8 @@ impl Shared {
         })
     }
 
-    /// Takes a copy of what the primary store answered, where it is finished and nobody here wrote
-    /// meanwhile.
+    /// Takes a copy of what the primary store answered, if it is finished and this process did not
+    /// write meanwhile.
     async fn learn(&self, asked: Query<'_>, answer: &Snapshot) {
         self.time.observe(answer.now, asked.sent_at);
         let finished = answer.record.as_ref().filter(|record| is_finished(record));
@@ -292,7 +292,7 @@ impl Store for TieredStore {
         self.primary.wait(id, seen, at_most).await
     }
 
-    /// What it deletes is expired, and so is every copy of it.
+    /// The records that it deletes are expired, and so is every copy of them.
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         self.primary.purge(limit, keep).await
     }

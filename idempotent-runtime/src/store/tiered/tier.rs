@@ -52,7 +52,7 @@ impl Tier {
         if self.rests() {
             return None;
         }
-        // One that panics is left alone when it is asked.
+        // A tier that panics is left alone when it is asked.
         catch_unwind(AssertUnwindSafe(|| self.fast.peek(id))).ok()?
     }
 

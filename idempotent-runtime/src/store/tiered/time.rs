@@ -1,4 +1,4 @@
-//! What time it is in a store that is not asked.
+//! The time in a store that is not asked.
 
 use std::{
     sync::{Mutex, PoisonError},

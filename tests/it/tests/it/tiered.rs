@@ -44,9 +44,9 @@ pub(crate) enum How {
     Fails,
     Hangs,
     Panics,
-    /// What it is asked to put is held at the gate.
+    /// A copy that it is asked to put is held at the gate.
     PutsLate(Gate),
-    /// What it is asked to forget is held at the gate.
+    /// A copy that it is asked to forget is held at the gate.
     ForgetsLate(Gate),
 }
 

@@ -1,4 +1,4 @@
-//! What a copy answers, and what is never copied.
+//! The answers of a copy, and records that are never copied.
 
 use super::*;
 use crate::answers::{is_in_progress, is_reused, is_uncertain};

@@ -141,7 +141,7 @@ async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
     assert_eq!(process.trips("k").await, 0);
 }
 
-/// What writes another outcome over that of a call, which has an outcome and a copy of it.
+/// A draft that writes another outcome over that of a call, which has an outcome and a copy of it.
 async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
     process.warm("k").await;
     let (id, record) = only(&process.primary).await;
@@ -253,7 +253,7 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
         let polled = poll_fn(|context| Poll::Ready(swap.as_mut().poll(context))).await;
         assert!(polled.is_pending(), "{polled:?}");
     }
-    // Meanwhile nobody is given the copy, which is still there.
+    // Meanwhile no caller is given the copy, which is still there.
     assert!(process.store.peek(&id).is_none());
     assert_eq!(shown(&process.store, &id).await.version, draft.version);
 

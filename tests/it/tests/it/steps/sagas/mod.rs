@@ -51,7 +51,7 @@ struct Saga {
     on_crash: OnCrash,
     /// How many steps the body comes to.
     steps: usize,
-    /// What each undo was told.
+    /// Each undo, as it was called.
     told: Arc<Mutex<Vec<Undo<String>>>>,
 }
 

@@ -16,7 +16,7 @@ on_every_store![
     j22_an_undo_that_cannot_read_its_value_is_parked,
 ];
 
-/// What the undos were given.
+/// The values that undos were given.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Option<String>>>>);
 
