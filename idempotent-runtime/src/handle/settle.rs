@@ -47,6 +47,9 @@ pub enum NotSettled {
     /// Steps of it are not undone: `undo` or `resume` has the next call do so.
     #[error("steps of it are not undone: let the next call do so by `resume` or `undo`")]
     OpenUndos,
+    /// The call has not failed for good, so no step of it is undone yet: `undo` has it fail.
+    #[error("the call has not failed for good: `undo` has it fail with an error")]
+    NotUndoing,
     /// It is the record of a sequence, which settles a number: see
     /// [`Sequence::settle`](crate::sequence::Sequence::settle).
     #[error("it is a sequence: settle its number by `Idempotency::sequence(…).settle(number)`")]
@@ -78,7 +81,7 @@ pub enum NotSettled {
 ///
 /// [`StoreErrorKind::Unavailable`]: crate::store::StoreErrorKind::Unavailable
 /// [`StoreErrorKind::Busy`]: crate::store::StoreErrorKind::Busy
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct Settle<'a> {
     pub(super) handle: &'a Idempotency,

@@ -1,4 +1,4 @@
-//! Settles a step of which it is unknown whether it happened.
+//! Settles a step of which it is unknown whether it happened, or that was undone by hand.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use crate::{
     error::{BoxError, Error},
     key::KeyError,
     lease::Settlement,
-    record::{RawOutcome, Record, Step, StepName, StepState, Version},
+    record::{AttemptId, RawOutcome, Record, State, Step, StepName, StepState, Version},
     step::{StepLabel, name},
     store::StepWrite,
 };
 
 /// Settles one step of a call, on an operator's word: one that has begun, and of which no outcome
 /// is recorded. The call goes on behind it with the next duplicate, and is not uncertain any more.
+/// A step that was undone by hand is settled by [`undone`](Self::undone).
 ///
 /// # Cancel safety
 ///
@@ -86,64 +87,130 @@ impl SettleStep<'_> {
         self.ends(None).await
     }
 
-    async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {
-        let Self { settle, name } = self;
-        let name = name.map_err(|source| Error::InvalidKey {
-            operation: Arc::clone(&settle.operation),
+    /// It was undone by hand: its undo does not run any more. A parked call is resumed, and the
+    /// next one undoes the rest.
+    ///
+    /// The call has failed for good, and no attempt holds it: it is parked, or it is undoing past
+    /// its lease.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSettled`] when there is nothing to undo, [`Error::Store`] when the store fails.
+    pub async fn undone(self) -> Result<(), Error> {
+        let name = self.name()?;
+        let settle = self.settle;
+        let (record, step) = settle.find_step(name, why_not_undone).await?;
+        match step.state {
+            StepState::Undone => return Ok(()),
+            _ if step.is_to_be_undone() => {}
+            _ => return Err(settle.not(NotSettled::AlreadySettled)),
+        }
+        let attempt_id = match record.state {
+            // No step of a parked record can be written.
+            State::Parked => {
+                settle.clone().resume().await?;
+                AttemptId::RESUMED
+            }
+            _ => record.attempt_id,
+        };
+        let undone = Step {
+            version: Version::random(),
+            state: StepState::Undone,
+            attempt_id,
+            ..Step::clone(&step)
+        };
+        settle.put_step(step.version, &undone).await
+    }
+
+    fn name(&self) -> Result<StepName, Error> {
+        self.name.map_err(|source| Error::InvalidKey {
+            operation: Arc::clone(&self.settle.operation),
             part: name::STEP_NAME,
             source,
-        })?;
+        })
+    }
+
+    async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {
+        let name = self.name()?;
+        let settle = self.settle;
         let outcome = outcome.map(|outcome| outcome.with_schema(settle.schema));
-        settle.write_step(name, outcome).await?;
+        settle.end_step(name, outcome).await?;
         settle.write(&Settlement::GoOn).await
     }
 }
 
 impl Settle<'_> {
-    async fn write_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<(), Error> {
-        let store = self.handle.store();
-        let snapshot = store.load(&self.id).await?;
-        let Some(record) = snapshot.record else {
-            return Err(self.not(self.unknown().await?));
-        };
-        if let Some(reason) = self.why_no_step(&record, record.lease_is_over(snapshot.now)) {
-            return Err(self.not(reason));
-        }
-        let found = store.load_steps(&self.id, &name.alone()).await?;
-        let Some(step) = found.first() else {
-            return Err(self.not(NotSettled::UnknownStep));
-        };
-        let ended = |outcome: Option<RawOutcome>| Step {
-            version: Version::random(),
-            state: outcome
-                .as_ref()
-                .map_or(StepState::Released, |_| StepState::Done),
-            attempt_id: record.attempt_id,
-            outcome,
-            ..Step::clone(step)
-        };
+    async fn end_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<(), Error> {
+        let (record, step) = self.find_step(name, why_not_ended).await?;
         match step.state {
             StepState::Begun => {}
             // The call was not settled with it.
             StepState::Done | StepState::Released if step.outcome == outcome => return Ok(()),
             _ => return Err(self.not(NotSettled::AlreadySettled)),
         }
-        let seen = Some(step.version);
-        match store.write_step(&self.id, seen, &ended(outcome)).await? {
+        let ended = Step {
+            version: Version::random(),
+            state: match outcome {
+                Some(_) => StepState::Done,
+                None => StepState::Released,
+            },
+            attempt_id: record.attempt_id,
+            outcome,
+            ..Step::clone(&step)
+        };
+        self.put_step(step.version, &ended).await
+    }
+
+    /// The record and its step, unless the record forbids to settle that. `why_not` gets the
+    /// record, and whether its lease is over.
+    async fn find_step(
+        &self,
+        name: StepName,
+        why_not: impl Fn(&Record, bool) -> Option<NotSettled> + Send,
+    ) -> Result<(Arc<Record>, Arc<Step>), Error> {
+        let store = self.handle.store();
+        let snapshot = store.load(&self.id).await?;
+        let Some(record) = snapshot.record else {
+            return Err(self.not(self.unknown().await?));
+        };
+        if let Some(reason) = why_not(&record, record.lease_is_over(snapshot.now)) {
+            return Err(self.not(reason));
+        }
+        let found = store.load_steps(&self.id, &name.alone()).await?;
+        match found.into_iter().next() {
+            Some(step) => Ok((record, step)),
+            None => Err(self.not(NotSettled::UnknownStep)),
+        }
+    }
+
+    async fn put_step(&self, seen: Version, next: &Step) -> Result<(), Error> {
+        let store = self.handle.store();
+        match store.write_step(&self.id, Some(seen), next).await? {
             StepWrite::Written => Ok(()),
             StepWrite::Stands(_) => Err(self.not(NotSettled::AlreadySettled)),
             StepWrite::Lost(_) => Err(self.not(NotSettled::StillRunning)),
         }
     }
+}
 
-    fn why_no_step(&self, record: &Record, lease_is_over: bool) -> Option<NotSettled> {
-        use crate::record::State;
-        match record.state {
-            State::Uncertain => None,
-            State::Running if lease_is_over => None,
-            State::Running | State::Undoing => Some(NotSettled::StillRunning),
-            State::Done | State::Parked => Some(NotSettled::AlreadySettled),
-            State::Released => Some(NotSettled::UnknownKey),
-        }
+fn why_not_ended(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
+    match record.state {
+        State::Uncertain => None,
+        State::Running if lease_is_over => None,
+        State::Running | State::Undoing => Some(NotSettled::StillRunning),
+        State::Done | State::Parked => Some(NotSettled::AlreadySettled),
+        State::Released => Some(NotSettled::UnknownKey),
+    }
+}
+
+fn why_not_undone(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
+    match record.state {
+        State::Parked if record.outcome.is_some() => None,
+        State::Undoing if lease_is_over => None,
+        State::Running if !lease_is_over => Some(NotSettled::StillRunning),
+        State::Undoing => Some(NotSettled::StillRunning),
+        State::Running | State::Uncertain | State::Parked => Some(NotSettled::NotUndoing),
+        State::Done => Some(NotSettled::AlreadySettled),
+        State::Released => Some(NotSettled::UnknownKey),
     }
 }

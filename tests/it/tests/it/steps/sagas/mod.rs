@@ -1,5 +1,6 @@
 //! Sagas: a call that fails for good undoes what its steps did.
 
+mod by_hand;
 mod decisions;
 mod ends;
 mod failures;
