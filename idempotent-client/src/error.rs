@@ -24,7 +24,7 @@ pub enum ClientError {
 
     /// It is unknown whether the call took effect. Send the same call with the same key again while
     /// the server keeps it, or find out.
-    #[error("nobody knows whether the call took effect, {}", reason(*.why))]
+    #[error("it is unknown whether the call took effect, {}", reason(*.why))]
     #[non_exhaustive]
     Unknown {
         /// Why it is not sent again.

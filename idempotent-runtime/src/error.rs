@@ -62,7 +62,7 @@ pub enum Error {
     /// It is unknown whether an earlier call happened. An operator must find out and settle it,
     /// unless its first holder was only paused, and wakes up and tells.
     #[error(
-        "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
+        "it is unknown whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
     #[non_exhaustive]
     Uncertain {
@@ -153,7 +153,7 @@ pub enum Error {
     /// in time whether it was carried out. The same call with the same key finds that out, unless
     /// it runs unprotected.
     #[error(
-        "nobody knows yet whether the transaction of `{operation}` was committed, call again with the same key for what became of it"
+        "it is not known yet whether the transaction of `{operation}` was committed, call again with the same key for what became of it"
     )]
     #[non_exhaustive]
     CommitUnknown {

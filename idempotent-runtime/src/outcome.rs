@@ -80,7 +80,7 @@ impl<T: Serialize + DeserializeOwned> Storable for T {}
     label = "needs `serde::Serialize` and `serde::Deserialize`",
     note = "say what becomes of each variant: derive `ErrorVerdict`, `serde::Serialize` and `serde::Deserialize`, write `on_error = ErrorVerdict::verdict`, \
             and `#[serde(skip)]` on a variant that holds a foreign error",
-    note = "or say it for every `Err`: `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if nobody knows; \
+    note = "or say it for every `Err`: `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if that is unknown; \
             or write a classifier returning `Unrecorded`, which decides case by case",
     note = "for a type parameter, write `E: serde::Serialize + serde::de::DeserializeOwned`"
 )]

@@ -112,7 +112,7 @@ pub enum Verdict {
 ///     #[serde(skip)]
 ///     #[error("the database failed")]
 ///     Database(#[from] std::io::Error),
-///     #[verdict(uncertain)] // nobody knows
+///     #[verdict(uncertain)] // it is unknown
 ///     #[error("the gateway did not answer")]
 ///     NoAnswer,
 ///     #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call

@@ -186,7 +186,7 @@ impl World {
             service::LEASE,
             match self.choices.on_crash {
                 Crash::Rerun => "that the next call runs again",
-                Crash::Uncertain => "that nobody knows, until an operator settles it",
+                Crash::Uncertain => "that it is unknown, until an operator settles it",
             },
             match self.choices.child_key {
                 ChildKey::Forwarded => "forwarded to the gateway",

@@ -77,7 +77,7 @@ fn leaves_open(how: &CallReport) -> bool {
 pub(crate) fn send<R, E>(client: oneshot::Sender<Reply<R, E>>, own: Reply<R, E>) {
     let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
     if given.is_err() {
-        tracing::error!("a response that nobody took panicked when it was dropped");
+        tracing::error!("a response that no client took panicked when it was dropped");
     }
 }
 

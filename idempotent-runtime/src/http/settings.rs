@@ -346,7 +346,7 @@ impl Settings {
             self.told_of_nobody.call_once(|| {
                 tracing::warn!(
                     operation = &*self.name,
-                    "a request is refused because nobody can tell who sends it: where none are let in, put the authentication outside of the layer"
+                    "a request is refused because its caller is unknown: if unknown callers are never let in, put the authentication outside of the layer"
                 );
             });
             Problem::new(Kind::ScopeUnresolved).with_status(self.unscoped_status)

@@ -6,7 +6,7 @@
 //! | no number has ended, none is held | *released* | none | none | – |
 //! | number n has ended, none is held | *done* | n | none | – |
 //! | number r is held, or its holder vanished | *running* | n, or none | r | the holder's, or over |
-//! | nobody knows how far r came | *uncertain* | n, or none | r | – |
+//! | it is unknown how far r came | *uncertain* | n, or none | r | – |
 //! | too many holders of r vanished | *parked* | n, or none | r | – |
 //!
 //! `last` is a number, its fingerprint, and its outcome with kind, schema and bytes. It stands in

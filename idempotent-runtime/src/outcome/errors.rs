@@ -39,7 +39,7 @@ pub trait OnError<E> {
 }
 
 fn not_stored<E>() -> Result<E, BoxError> {
-    Err("an error stands here, from whoever settled the call or from a build that recorded errors, and the `on_error` of this one reads none back: `replay` does, and a classifier that returns `Verdict`".into())
+    Err("an error stands here, from an operator who settled the call or from a build that recorded errors, and the `on_error` of this one reads none back: `replay` does, and a classifier that returns `Verdict`".into())
 }
 
 macro_rules! on_error {

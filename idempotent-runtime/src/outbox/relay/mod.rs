@@ -52,7 +52,7 @@ pub enum PublishError {
     #[error("it was refused: {0}")]
     Rejected(String),
     /// It is not known whether it was taken. It is sent again, and counts as an outage does.
-    #[error("nobody knows whether it was taken")]
+    #[error("it is unknown whether it was taken")]
     Unknown,
 }
 

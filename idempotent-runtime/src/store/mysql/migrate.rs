@@ -194,7 +194,7 @@ async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<
     if given == Some(1) {
         return Ok(());
     }
-    let source = format!("somebody else has migrated for {PATIENCE} seconds");
+    let source = format!("another process has migrated for {PATIENCE} seconds");
     Err(StoreError::new(StoreErrorKind::Busy, DOING).with_source(source))
 }
 

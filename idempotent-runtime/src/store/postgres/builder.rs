@@ -39,7 +39,7 @@ sets_up_a_server! {
     PostgresBuilder, PostgresStore, PgConnectOptions, PgPool,
     schemes: ["postgres", "postgresql"], url: "postgres://app@localhost/shop?sslmode=require",
     names: "Prefixes that differ only by upper and lower case name the same tables.",
-    beside: ", and while somebody waits two more listen", locks: "", refuses: "",
+    beside: ", and while a call waits two more listen", locks: "", refuses: "",
 }
 
 impl PostgresBuilder {

@@ -31,7 +31,7 @@ impl PostgresStore {
             }
         };
         if let Err(error) = &marked {
-            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+            tracing::debug!(%error, "no notification tells that a record moves, so waiters look by themselves");
         }
         marked.ok()
     }

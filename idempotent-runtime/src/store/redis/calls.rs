@@ -99,7 +99,7 @@ impl Inner {
     pub(super) async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
         let marked = self.mark(id, seen, "waiting for a record").await;
         if let Err(error) = &marked {
-            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+            tracing::debug!(%error, "no notification tells that a record moves, so waiters look by themselves");
         }
         marked.is_ok()
     }

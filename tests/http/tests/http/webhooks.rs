@@ -39,7 +39,7 @@ struct App {
     dead: Arc<Mutex<HashSet<String>>>,
 }
 
-/// The signature comes first: until it is checked, the id is anybody's.
+/// The signature comes first: until it is checked, the id may be forged.
 async fn receive(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Response {
     let Some(Ok(id)) = headers.get("webhook-id").map(|id| id.to_str()) else {
         return StatusCode::BAD_REQUEST.into_response();
