@@ -87,7 +87,8 @@ pub enum Error {
     },
 
     /// The call failed for good, and not all of its steps could be undone. It is *parked*: look at
-    /// the steps that are left, then `settle(…).resume()` has the next call undo the rest.
+    /// the steps that are left, then `settle(…).resume()` has the next call undo the rest. A step
+    /// that you undo by hand is settled by `settle(…).step(name).undone()`.
     #[error(
         "`{operation}` failed, and not all of its steps were undone{}: look at those, then resume it with `Idempotency::settle_id`: its record is {}", Left(.left), .id.to_hex()
     )]
