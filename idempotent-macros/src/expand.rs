@@ -231,8 +231,8 @@ impl Expansion<'_> {
     }
 
     /// Asks what became of the attempt before, at the begin of the body. Stands at the function
-    /// that is asked. It is reported there that it is not async, or answers something else. It is
-    /// not reported that its future is large: nothing that is written there could box it.
+    /// that is asked: if that is not async, or answers something else, the error is reported there.
+    /// A large future of it is not reported: nothing that is written there could box it.
     fn reconcile(&self) -> TokenStream {
         let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
             return TokenStream::new();

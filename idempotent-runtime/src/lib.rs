@@ -54,8 +54,8 @@
 //! * **Blocking functions**, and runtimes other than tokio. A runtime of tokio's must have its
 //!   time, as by `enable_time` and in `#[tokio::main]`. Without it, a call panics that has to wait
 //!   for another one, or for a store.
-//! * **Going on by itself.** A call that died is run again when the next call comes. Timers, queues
-//!   and signals are a workflow engine's.
+//! * **Going on by itself.** A call that died is run again when the next call with its key comes.
+//!   Timers, queues and signals are a workflow engine's.
 //!
 //! # Features
 //!

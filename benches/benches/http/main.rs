@@ -2,9 +2,9 @@
 //! over real sockets, bodies of 200 bytes, the memory store. Client and service share the machine.
 //! `wrk` is asked, too, if it is installed.
 //!
-//! It also measures on Postgres if `IDEMPOTENT_TEST_POSTGRES_URL` says where that is. There it
-//! stands beside a service whose handler makes the same call of the same store itself: two round
-//! trips for a fresh key, and one for a replay.
+//! It also measures on Postgres if `IDEMPOTENT_TEST_POSTGRES_URL` says where that is. There the
+//! layer stands beside a service whose handler makes the same call of the same store itself: two
+//! round trips for a fresh key, and one for a replay.
 
 mod wrk;
 

@@ -97,7 +97,7 @@ impl Drop for Process {
     }
 }
 
-/// Ends a process that was started when the process that started it is gone, for whatever reason.
+/// Ends this process when the process that started it is gone, for whatever reason.
 pub(crate) fn end_with_parent() {
     listen_to_parent(|_| {});
 }

@@ -1,5 +1,5 @@
-//! The journal after a call: how it is told. It is told after the server, so a failure here changes
-//! nothing about the call.
+//! The journal after a call, and what it is told. It is told after the server, so a failure here
+//! changes nothing about the call.
 
 use http::{
     HeaderMap,

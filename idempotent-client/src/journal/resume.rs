@@ -140,7 +140,7 @@ impl PendingCall {
 
     /// The same call with the same key and the same bytes, to be sent by `client`; `None` if it
     /// cannot be sent again. The client must have the middleware that this came from. Headers that
-    /// say who is asking were never written down: put them on it. It is not sent
+    /// say who is asking were never written down: put them on the request. It is not sent
     /// ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)) if it does not stand in the
     /// journal any more by then, or is over there and only its method would allow to ask the server
     /// again. Its extension names its [account](Self::account) and its [key](Self::key): a

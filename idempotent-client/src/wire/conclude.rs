@@ -63,8 +63,7 @@ impl Sending<'_> {
         true
     }
 
-    /// The error of a call that did nothing here, and that another process may send from the
-    /// journal.
+    /// The error of a call that did nothing here, and that may still be sent from the journal.
     fn taken_up(&self, keyed: &KeyedCall, attempted: Attempted) -> ClientError {
         let call = self.ended(keyed, attempted);
         ClientError::Unknown {

@@ -65,8 +65,8 @@ pub(super) fn hidden(body: &Group) -> Group {
     hidden
 }
 
-/// `#[async_trait]` renames `self` in the body; an expression from the attribute follows. In
-/// `self::judge` it is the module.
+/// Renames `self` in an expression from the attribute, as `#[async_trait]` does in the body. In
+/// `self::judge`, `self` is the module.
 pub(super) fn rename_self(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut renamed = TokenStream::new();

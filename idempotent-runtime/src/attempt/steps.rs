@@ -53,7 +53,7 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_looking)
     }
 
-    /// Says that the body has failed for good: its steps are undone, with any outcome that is
+    /// Says that the body has failed for good: its steps are undone, whatever outcome is
     /// recorded of it.
     pub(crate) fn fail(&self) {
         if let Some(scope) = self.steps() {
@@ -66,8 +66,8 @@ impl Attempt {
         self.0.child_of != self.0.id
     }
 
-    /// Says that a step may have happened or not. The call becomes uncertain, with any result of
-    /// the body.
+    /// Says that a step may have happened or not. The call becomes uncertain, whatever the body
+    /// returns.
     pub(crate) fn doubt(&self) -> Error {
         if let Some(scope) = self.steps() {
             scope.doubt();

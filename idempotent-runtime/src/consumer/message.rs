@@ -71,7 +71,7 @@ fn call_of(settings: &Settings, key: Result<Key, KeyError>) -> Call {
     policy.lease = settings.lease;
     policy.on_crash = settings.on_crash;
     policy.max_takeovers = settings.max_takeovers;
-    // A message that no record knows again may not be acknowledged, either.
+    // A message that no record would recognise later may not be acknowledged, either.
     policy.on_outage = Some(OnOutage::Closed);
     policy.on_missing_key = Some(OnMissingKey::Refuse);
     call

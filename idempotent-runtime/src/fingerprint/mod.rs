@@ -81,7 +81,7 @@ impl fmt::Debug for Fingerprint {
 /// Without one, a reader of the store can guess a value and check the guess: a birthday or an
 /// amount has few possible values. Changing the secret changes every fingerprint, so that
 /// duplicates of calls from before the change are refused as other calls until those records
-/// expire. A call that has no key but its arguments has another one then, and duplicates of calls
+/// expire. A call that has no key but its arguments has another key then, and duplicates of calls
 /// from before run again.
 #[derive(Clone)]
 pub struct FingerprintKey(Arc<Hmac<Sha256>>);

@@ -295,8 +295,8 @@ impl Builder {
         self
     }
 
-    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal the
-    /// arguments.
+    /// Makes fingerprints an HMAC with this secret, so that they do not reveal the values of
+    /// the arguments.
     pub fn fingerprint_key(mut self, key: FingerprintKey) -> Self {
         self.parts.fingerprint_key = Some(key);
         self

@@ -55,10 +55,10 @@ use crate::{
 /// call holds a record any more, its heartbeat thread ends.
 ///
 /// Several runtimes may share one. A connection to a server works only while the runtime does in
-/// which it was opened. If that runtime has ended, another connection is opened. It may also be
-/// there and not be driven, such as a current-thread runtime between two `block_on`. A call from
-/// another runtime then waits for as long as the store waits for an answer. Give such runtimes a
-/// handle each.
+/// which it was opened. If that runtime has ended, another connection is opened. The runtime may
+/// also be there and not be driven, such as a current-thread runtime between two `block_on`. A call
+/// from another runtime then waits for as long as the store waits for an answer. Give such runtimes
+/// a handle each.
 ///
 /// # Examples
 ///

@@ -66,11 +66,11 @@ pub enum NotSettled {
 
 /// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
 /// and a running one whose lease is over, unless it [has
-/// expired](crate::record::Record::is_expired). No call has come since that lease that would leave
-/// it uncertain, parked, or to the next holder. A call that this handle has run itself, and is
-/// about to record, is not settled.
+/// expired](crate::record::Record::is_expired). A running one stands so because no call has
+/// come since that would leave it uncertain, parked, or to the next holder. A call that this handle
+/// has run itself, and is about to record, is not settled.
 ///
-/// If the answer of the store is lost, the store is asked once more, and its first write is
+/// If the answer of the store is lost, the store is asked once more, and a write that stands is
 /// recognised. If that fails with [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], it
 /// is unknown whether the record is settled: [look](Idempotency::lookup) and settle it again.
 ///
@@ -240,8 +240,8 @@ impl Settle<'_> {
     /// Lets a *parked* record be tried again, with a fresh budget, and once if that is 0. The next
     /// call takes over and runs, or reconciles if that is its policy. A running one that may be run
     /// again, whose lease is over, and which the next call would park under the budget of this
-    /// handle, is resumed likewise. If no call comes within the ttl that was chosen, counted from
-    /// now, the record is forgotten as any that may run again. An uncertain record can only be
+    /// handle, is resumed likewise. If no call comes within the ttl that its call chose, counted
+    /// from now, the record is forgotten as any that may run again. An uncertain record can only be
     /// settled.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Settle<'_> {
         Ok(self.write(&Settlement::Undo(outcome)).await?)
     }
 
-    /// Records this outcome with any bytes.
+    /// Records this outcome, whatever its bytes are.
     pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<(), Error> {
         let outcome = outcome.with_schema(self.schema);
         self.write(&Settlement::Outcome(outcome)).await

@@ -82,7 +82,7 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
 /// [`problems`](super::LayerBuilder::problems) of a layer around the handler say otherwise. A
 /// service with types of its own makes the response by [`Problems::respond`].
 ///
-/// If a layer guards the request, the response is marked by the words of the problem:
+/// If a layer guards the request, the response is marked by the kind of the problem:
 /// [`Retryable`](ReplayHint::Retryable) if nothing was executed or a retry is promised,
 /// [`Uncertain`](ReplayHint::Uncertain) if the outcome is unknown,
 /// [`NotStored`](ReplayHint::NotStored) if it happened and its result is gone. A handler that has

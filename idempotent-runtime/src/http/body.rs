@@ -201,7 +201,7 @@ impl<B> From<Bytes> for Body<B> {
 ///
 /// # Cancel safety
 ///
-/// The part that was read is lost when it is dropped.
+/// The part that was read is lost when the future is dropped.
 pub(crate) async fn read_to_end<B>(body: B, limit: usize) -> Result<Whole, Unfinished<B>>
 where
     B: HttpBody<Data = Bytes>,

@@ -38,7 +38,7 @@ impl BodyComparison {
     }
 }
 
-/// The function that makes the bytes to compare of a request and its body; made by
+/// The function that makes, of a request and its body, the bytes that are compared; made by
 /// [`BodyComparison::by`].
 #[derive(Clone)]
 pub struct BodyDigest(Arc<dyn Digest>);

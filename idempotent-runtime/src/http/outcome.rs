@@ -50,7 +50,7 @@ pub enum ServerErrors {
     ///
     /// A panic does not say that nothing happened. So under
     /// [`OnCrash::Uncertain`](crate::OnCrash::Uncertain), and if the handler has answered and its
-    /// response was being read, retries are told that it is unknown.
+    /// response was being read, retries are told that the outcome is unknown.
     Release,
     /// It is unknown what happened: retries are told so until an operator settles it.
     Uncertain,
@@ -71,8 +71,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// How far a handler has come that has answered so; `None` if it may run again. Reading and
-    /// sending its body may take long, and does not make it run again.
+    /// How far a handler has come that has answered so; `None` if it may run again. With a stage it
+    /// does not run again, even if reading and sending its body takes long.
     pub(crate) fn stage(self) -> Option<Stage> {
         match self {
             Verdict::Store | Verdict::Discard => Some(Stage::Happened),
@@ -103,7 +103,7 @@ impl From<ServerErrors> for Verdict {
     }
 }
 
-/// The worth of a response that is the outcome, by its status.
+/// The worth of a response that is, by its status, the outcome.
 impl From<UnstorableResponse> for Verdict {
     fn from(unrepeatable: UnstorableResponse) -> Self {
         match unrepeatable {

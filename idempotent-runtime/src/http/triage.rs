@@ -88,8 +88,8 @@ fn is_for_another_protocol(head: &Parts) -> bool {
     head.method == Method::CONNECT || (head.method == Method::GET && is_websocket())
 }
 
-/// A client may send a key instead of waiting, if keys are optional. A key would not help
-/// elsewhere.
+/// A client may send a key instead of waiting, if keys are optional. Otherwise a key would not
+/// help.
 fn too_early(presence: Option<Presence>) -> Problem {
     let problem = Problem::new(Kind::TooEarly);
     match presence {

@@ -13,7 +13,7 @@ use crate::{
     store::Snapshot,
 };
 
-/// The facts a call brings to the store: its identity and its choices.
+/// The facts that a call brings to the store: its identity and its choices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// The subject of the record.
@@ -100,7 +100,7 @@ impl Meaning {
     }
 
     /// The meaning of the claim that `record` stands for; `goes_on` tells whether it was sent over
-    /// one that was given back. That claim may not be the last one that its holder sent: a claim
+    /// one that was given back. That claim need not be the last one that its holder sent: a claim
     /// that was taken for lost may arrive after the next one was sent.
     #[must_use]
     pub fn won(record: &Record, goes_on: bool) -> Self {

@@ -67,7 +67,7 @@ pub enum Refusal {
     Again(Version),
     /// It stands already: the answer was lost, or another call did the same.
     Stands(Arc<Record>),
-    /// Another call holds or held it since; the record that stands there, if any does.
+    /// Another call had it since, or it was settled; the record that stands there, if any does.
     Lost(Option<Arc<Record>>),
 }
 

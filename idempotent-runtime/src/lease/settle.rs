@@ -1,4 +1,4 @@
-//! The end of a record that no call can decide, on an operator's word.
+//! Settles a record that no call can decide, on an operator's word.
 
 use std::time::Duration;
 

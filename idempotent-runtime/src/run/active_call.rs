@@ -185,8 +185,8 @@ impl ActiveCall {
         }
     }
 
-    /// Has the body made as a part of `attempt`. The application's code makes it, too: where that
-    /// panics, it may have done something.
+    /// Has the body made as a part of `attempt`. The code that makes it is the application's, too:
+    /// where that panics, it may have done something.
     pub(crate) fn make<B>(&mut self, attempt: &Attempt, body: impl FnOnce(Attempt) -> B) -> B {
         if let Some(held) = &mut self.held {
             held.begin();

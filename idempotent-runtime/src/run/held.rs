@@ -223,7 +223,7 @@ impl HeldLease {
                     timer.sleep(pause).await;
                     pause = (pause * 2).min(lease.holding.lease() / 12);
                 }
-                // If it is dropped, it is written in the background, and the next call undoes.
+                // If it is dropped, its ending is written in the background: the next call undoes.
                 _ => return Err(failed),
             }
         }

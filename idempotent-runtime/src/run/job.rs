@@ -52,7 +52,7 @@ pub(crate) enum Job {
 impl Job {
     pub(crate) async fn run(mut self, store: &dyn Store, heartbeats: &Shared) {
         let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
-        // A holding that is not kept alive need not be ended once its lease is over.
+        // A holding or claim that is not kept alive need not be ended once its lease is over.
         let (began, at_most) = match &self {
             Job::End { place: Some(_), .. } => (heartbeats.timer.now(), heartbeats.max_run_time),
             Job::End { place: None, .. } => (heartbeats.timer.now(), lease),

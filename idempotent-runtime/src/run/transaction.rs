@@ -206,8 +206,8 @@ impl<P, K> Joined<P, K> {
             tracing::debug!(%error, "a savepoint is not released");
         }
         match refusal {
-            // The value behind a reference is not read back: it may only be on its way into the
-            // store.
+            // The value behind a reference is not read back: it may stand in rows that are not
+            // committed yet.
             None => typed.own(call, own, None).await,
             Some(error) => typed.instead(call, Instead::Refused(error)).await,
         }

@@ -1,4 +1,5 @@
-//! Operators look at a stream, and settle a number at which it stops. A stream never moves back.
+//! Operators look at a stream, and settle a number at which it stops. They cannot move a stream
+//! back.
 
 use std::{sync::Arc, time::Duration};
 

@@ -95,7 +95,7 @@ pub struct StepCall<'a, F, P = Released, K = Whole, U = NoUndo> {
 
 impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// Sets the arguments that must be equal in a rerun:
-    /// [`Error::StepChanged`](crate::Error::StepChanged) where it is not.
+    /// [`Error::StepChanged`](crate::Error::StepChanged) where they are not.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
         self.described.arguments.whole(arguments);
         self
@@ -134,8 +134,8 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
 
     /// Runs the body at most once. One more write says first that it has begun. If it has begun and
     /// no outcome is recorded, the next attempt makes the call *uncertain*
-    /// ([`Error::Uncertain`](crate::Error::Uncertain)): its holder vanished, its future was dropped
-    /// or its `Err` is not recorded.
+    /// ([`Error::Uncertain`](crate::Error::Uncertain)). That is so if its holder vanished, its
+    /// future was dropped, or its `Err` is not recorded.
     ///
     /// A call without a record refuses such a step, except where the handle is switched off. Redis
     /// needs `accept_at_most_once_until_failover()`.

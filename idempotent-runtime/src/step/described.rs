@@ -50,7 +50,8 @@ impl Described {
         }
     }
 
-    /// The policy that a store of the step must keep to: one with an undo must not be forgotten.
+    /// The policy that a store of the step must keep to: a step with an undo must not be
+    /// forgotten.
     pub(super) fn strictest(&self) -> OnCrash {
         match self.undo {
             Some(_) => OnCrash::Uncertain,

@@ -112,7 +112,7 @@ pub struct StepIn<'a, DB: SqlDatabase, P = Released> {
 }
 
 impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
-    /// Sets the arguments that must be equal in a rerun: [`Error::StepChanged`] where it is not.
+    /// Sets the arguments that must be equal in a rerun: [`Error::StepChanged`] where they are not.
     pub fn arguments<A: Fingerprintable + ?Sized>(mut self, arguments: &A) -> Self {
         self.described.arguments.whole(arguments);
         self

@@ -18,7 +18,7 @@ pub(crate) struct Registered {
     pub(crate) undo: AnyUndo,
 }
 
-/// The known undos of an attempt.
+/// The undos of an attempt, as the attempt knows them.
 #[derive(Debug, Default)]
 pub(crate) struct Undos {
     known: Mutex<HashMap<StepName, Registered>>,

@@ -366,8 +366,8 @@ impl Cells {
         Put::Anew(stamp, swept)
     }
 
-    /// Forgets the records that are no longer needed once there are twice as many as the last sweep
-    /// left. All sweeps together look at about two records for each one that came in.
+    /// Forgets the records that are no longer needed, once there are twice as many in all as the
+    /// last sweep left. All sweeps together look at about two records for each one that came in.
     fn sweep(&mut self, now: Time) -> Vec<(RecordId, Cell)> {
         if self.records.len() < self.sweep_at {
             return Vec::new();

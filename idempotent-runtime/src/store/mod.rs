@@ -111,8 +111,8 @@ use crate::{
 /// Each method fails with a [`StoreError`], whose [kind](StoreErrorKind) is a part of the contract.
 /// A write that failed as [`Unavailable`](StoreErrorKind::Unavailable),
 /// [`Busy`](StoreErrorKind::Busy) or [`Other`](StoreErrorKind::Other) may have been applied, or be
-/// applied yet: its caller gives up a claim that may stand so. It has another kind only if nothing
-/// was written, and nothing will be: the caller's write is then forgotten.
+/// applied yet: its caller gives up a claim that may stand so. A failed write has another kind only
+/// if nothing was written, and nothing will be: the caller's write is then forgotten.
 ///
 /// # Cancel safety
 ///
@@ -190,7 +190,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// another transaction is about to put something there, it waits for the end of that one, and
     /// sees it. It changes nothing outside the transaction, remembers nothing that the transaction
     /// could take back, and is never sent again. A refusal may show what stood when the transaction
-    /// began, except when it wrote over `seen` and something newer is there.
+    /// began, except when the write was to replace `seen` and something newer is there.
     ///
     /// Only a store that keeps its records in a database of that kind can do it. Others, by
     /// default, say that they cannot.

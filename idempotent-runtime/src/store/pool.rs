@@ -144,9 +144,9 @@ impl<S: Server> ConnectionPool<S> {
 
     /// A permit to use a connection in the caller's own task, or to wait for one there; `None`
     /// where half of all connections may be in use so. Then the work is
-    /// [spawned](super::spawned::spawned). A call may not be polled for a while, as in a stream
-    /// that buffers, or behind a `select!`, and keeps what it has in hand until then. So the other
-    /// half is for tasks, which nothing keeps from going on.
+    /// [spawned](super::spawned::spawned). It can happen that a call is not polled for a while, as
+    /// in a stream that buffers, or behind a `select!`: it keeps what it has in hand until then. So
+    /// the other half is for tasks, which nothing keeps from going on.
     pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.inline_permits.try_acquire().ok()
     }
@@ -238,8 +238,8 @@ impl<S: Server> ConnectionPool<S> {
 impl<S: Server> PooledConnection<'_, S> {
     /// Passes an answer on, and the connection back. If the server did not answer, this connection
     /// is closed, and so are those that lie idle: they are as old as this one, and as broken. If
-    /// the server may not be written, those that are not new are closed: it may have been the
-    /// primary once, and a new connection finds the primary of now. If the fault may be the
+    /// the server may not be written, all of these that are not new are closed: it may have been
+    /// the primary once, and a new connection finds the primary of now. If the fault may be the
     /// session's alone, such as a statement that a proxy has lost, this one is closed unless it is
     /// new.
     pub(crate) fn release<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {

@@ -104,8 +104,8 @@ impl VersionCache {
     }
 
     /// Notes a claim inside a transaction of the application's, for the completion in it. Whether
-    /// that transaction commits does not matter: only the version of a record that is not done is
-    /// asked for.
+    /// that transaction commits does not matter: if a record is not done, only its version is asked
+    /// for.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn record_claim_inside(&self, id: &RecordId, next: &Draft, swap: &Swap) {
         if next.state == State::Running && matches!(swap, Swap::Applied(_)) {

@@ -1,5 +1,5 @@
-//! How much memory a service takes whose clients send bodies of the greatest length. It has its own
-//! process, so that nothing else counts.
+//! How much memory a service takes whose clients send bodies of the greatest length. This test has
+//! its own process, so that nothing else counts.
 
 #![cfg(target_os = "linux")]
 

@@ -27,7 +27,7 @@ fn b03_b29_unequal_values_never_share_a_fingerprint_in_100_000_pairs() {
     let mut one = fresh();
     let (mut meaning, mut hash) = (one.meaning(), fingerprint(&one));
     while unequal < PAIRS {
-        // Most pairs differ in one place at most: there a collision would be likeliest.
+        // Most pairs differ in one place at most: among those a collision would be likeliest.
         let nearly = (unequal + equal) % 8 > 0;
         let other = if nearly {
             one.tweaked(&mut chance)

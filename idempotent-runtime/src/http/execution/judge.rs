@@ -28,8 +28,9 @@ impl Terms {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
-            // No handler said so. A router did that knows none, at all or for this method: then it
-            // uses no words, and names the other methods outside of the layer.
+            // No handler said so. A router did, which knows no handler, at all or for this method.
+            // If only the method has none, it sends no body, and names the other methods outside
+            // of the layer.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
             (StatusCode::METHOD_NOT_ALLOWED, None) if is_empty(body) => Verdict::NotBegun,
             (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,

@@ -1,8 +1,8 @@
 //! The details of a refusal in protocol buffers, as `google.rpc.Status` holds them: `RetryInfo` and
 //! `ErrorInfo`.
 //!
-//! Each of them is a few fields. A library for protocol buffers would take more words to name them
-//! than it takes to write them.
+//! Each of them is a few fields. To name them to a library for protocol buffers would take more
+//! words than to write them here.
 
 use super::Code;
 use crate::{

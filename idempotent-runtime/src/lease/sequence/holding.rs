@@ -41,7 +41,7 @@ pub enum Refusal {
     Again(Version),
     /// It stands already: the answer was lost.
     Stands,
-    /// Another call holds or held it since, or the number moved on.
+    /// Another call holds or held it since, it was settled, or the number moved on.
     Lost,
 }
 

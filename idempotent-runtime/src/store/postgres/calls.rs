@@ -136,8 +136,8 @@ impl Statements {
             rows::run_and_tell(connection, self.protocol, statement, values, 0, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
-            // It is not in the same statement: the snapshot of that may be older than the version
-            // that was in the way.
+            // The look is not in the same statement: the snapshot of that may be older than the
+            // version that was in the way.
             None => self.load(connection, id).await.map(Swap::Refused),
         }
     }

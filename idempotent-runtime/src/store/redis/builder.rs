@@ -91,7 +91,7 @@ impl RedisBuilder {
     /// The store then looks at every server when it is made, and refuses one that forgets by
     /// itself: it must say `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync
     /// always`, too, which it does not tell: with `everysec`, a server that is killed forgets what
-    /// it answered in its last second. The failover is left then.
+    /// it answered in its last second. With all of these, the only danger left is the failover.
     pub fn accept_at_most_once_until_failover(mut self) -> Self {
         self.at_most_once = true;
         self

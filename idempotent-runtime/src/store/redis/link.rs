@@ -160,7 +160,8 @@ impl Link {
         matches!(self.source, Source::Server(_))
     }
 
-    /// Whether it is the application's connection, which also decides how long it may lie idle.
+    /// Whether it is the application's connection: then the application also decides how long it
+    /// may lie idle.
     fn is_given(&self) -> bool {
         matches!(self.source, Source::Given(_))
     }

@@ -262,7 +262,8 @@ impl Store for RedisStore {
         Err(error.with_source(Forgetful))
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code stalls the other.
+    /// A connection of its own, on the thread that beats: blocked user code stalls the other. There
+    /// is none over a connection of the application's.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         let Some(link) = inner.link.another() else {

@@ -121,8 +121,8 @@ impl Connections {
     /// Resolves once it is known that a connection of the application's keeps every other one from
     /// the file, and never otherwise.
     ///
-    /// The task that asks does not give up: a pool then closes the connection that it was about to
-    /// give, and a database in memory is gone with it.
+    /// The task that asks does not give up. If it did, a pool would close the connection that it
+    /// was about to give, and a database in memory would be gone with it.
     pub(super) async fn keep_others_out(&self) {
         if let Connections::Pool(pool) = self {
             let pool = pool.clone();

@@ -8,8 +8,8 @@
 //! connection. If they were sent one by one, the file would stay locked between them for as long as
 //! blocking code keeps the sender from running. No write is answered before the commit is. If one
 //! fails, all are rolled back and written one by one, so that each caller is told of its own
-//! failure. All are told only of a lock that another process has on the file, and of a result that
-//! is unknown.
+//! failure. Only two failures are told to all: a lock that another connection has on the file, and
+//! a result that is unknown.
 
 use std::{
     collections::VecDeque,
@@ -51,7 +51,7 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) struct Queue {
     writes: Mutex<VecDeque<Write>>,
     next: AtomicU64,
-    /// How long SQLite waits for a lock that another process has on the file.
+    /// How long SQLite waits for a lock that another connection has on the file.
     busy_timeout: Duration,
 }
 

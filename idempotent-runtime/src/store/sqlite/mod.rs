@@ -118,8 +118,8 @@ impl SqliteStore {
     /// Heartbeats have one of their own, with the options of the pool: its `after_connect` is not
     /// run for it. The table may not be found over it, for example if `after_connect` gives the key
     /// of an encrypted file. The pool may also lock the file for itself (`locking_mode =
-    /// EXCLUSIVE`). Then heartbeats take connections from the pool, too: have one more there than
-    /// bodies can hold at once.
+    /// EXCLUSIVE`). In either case heartbeats take connections from the pool, too: have one more
+    /// there than bodies can hold at once.
     ///
     /// A connection that lies in the pool with a transaction open is refused with
     /// [`Configuration`](crate::store::StoreErrorKind::Configuration), and nothing is written.

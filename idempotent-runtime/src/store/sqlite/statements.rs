@@ -26,8 +26,8 @@ const ANYWHERE: &str = "WHERE true";
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can
 /// expire: what `expires` would be if its holder finished at once. Only this column is indexed, and
-/// a completion leaves it alone, so that it does not write to the index. A record that an operator
-/// must settle never expires, so it stands behind everything that a purge looks at.
+/// a completion leaves it alone, so that it does not write to the index. A record that must be
+/// settled never expires, so it stands behind everything that a purge looks at.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,

@@ -31,12 +31,12 @@ pub(crate) struct PollInterval {
 }
 
 impl PollInterval {
-    /// For stores without notifications that a record moved.
+    /// While no notification tells that a record moved.
     pub(crate) const POLLING: Self = Self {
         first: FIRST_PAUSE,
         longest: LONGEST_PAUSE,
     };
-    /// For stores with notifications: a look is only for the case that one was lost.
+    /// While notifications come: a look is only for the case that one was lost.
     #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) const NOTIFIED: Self = Self {
         first: Duration::from_millis(500),

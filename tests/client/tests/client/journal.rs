@@ -1,4 +1,4 @@
-//! Calls that outlive their task and their process.
+//! Keys and outcomes that outlive a call, a task and a process.
 
 use std::{
     path::Path,

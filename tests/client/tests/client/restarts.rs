@@ -120,9 +120,9 @@ async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_nam
     }
 }
 
-/// The client sends no user and password either if a request comes with such an address. It takes
-/// them out of the address if it makes the request itself. Then the entry in the journal would be
-/// another request.
+/// The client does not send a user and a password, either, that stand in the address of a request.
+/// If it makes the request of an address itself, it takes them out of that. So an entry with them
+/// in its address would be another request.
 #[tokio::test]
 async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -178,8 +178,8 @@ async fn cl16_a_call_that_is_to_come_later_did_nothing() {
     assert_eq!(refused.expect("an answer").status(), 401);
 }
 
-/// The call that is to come later is another attempt, which says nothing of the one whose answer
-/// was lost.
+/// The attempt that is to come later is another one, and says nothing of the one whose answer was
+/// lost.
 #[tokio::test]
 async fn cl16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
     let later = answer(429).with("retry-after", "3600");

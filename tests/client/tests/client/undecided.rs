@@ -185,7 +185,7 @@ async fn cl21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
     }
 }
 
-/// Keys are unknown there, but the 409 of this one is said to be about them.
+/// It is unknown whether this server honours keys, but its 409 is said to be about them.
 #[tokio::test]
 async fn cl13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
     let profile = || Profile::undeclared().conflict(Conflict::InProgress);

@@ -13,8 +13,8 @@
 //! * Three workers, in every mode and in all modes at once, make six calls together, or three calls
 //!   while one request straggles. That request arrives at any later moment, after its sender has
 //!   taken it for lost. Faults are looked for among two workers that make three calls.
-//! * An operator, if there is one, settles or resumes what stands once, among three workers that
-//!   make four calls.
+//! * An operator, if there is one, acts a single time: it settles or resumes what stands, among
+//!   three workers that make four calls.
 //! * One takeover is within the budget, and no record sees more than four claims.
 //! * A lease is two ticks of the clock long and an outcome is kept for one. In a tick there is room
 //!   for eight tokens.

@@ -176,8 +176,8 @@ impl World {
                     Promise::StoppedFrees,
                     frees || request.kind == Kind::Heartbeat,
                 );
-                // A holder knows that the body that it polled itself did nothing. A reconciliation
-                // has found out the same for a record that was reconciled.
+                // A holder that releases knows that the body that it polled itself did nothing. A
+                // reconciliation has found out the same for a record that was reconciled.
                 let own = u8::from(request.kind == Kind::End(End::Release));
                 watch.must(
                     Promise::ReleasesNothingBegun,

@@ -1,4 +1,4 @@
-//! The writes of callers that wait for one connection, and how each caller is told of them.
+//! The writes of callers that wait for one connection, and the answer that each caller gets.
 
 mod abandoned;
 mod failures;
