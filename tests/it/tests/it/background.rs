@@ -32,8 +32,8 @@ on_every_store![
 ];
 
 /// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for. To
-/// a holder, a write that is under way while a lease goes by is one that hangs. So many calls as
-/// `held` are held at a gate.
+/// a holder, a write that is under way while a lease goes by is one that hangs. As many calls of
+/// the store as `held` are held at a gate.
 async fn pass_time(world: &World, owner: &Owner, held: u64, done: impl Fn(&Owner) -> bool) {
     while !done(owner) {
         let next = owner.timer.until_next().unwrap_or_default();
@@ -216,7 +216,7 @@ async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     is_kept(&world, &owner).await;
 }
 
-/// As a rule of the database may do that depends on what is written.
+/// A rule of the database may deny it, if the rule depends on what is written.
 async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world: World) {
     let owner = world
         .owner_with(|builder| builder.max_run_time(LEASE * 2))
@@ -252,7 +252,7 @@ async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     }
 }
 
-/// As when the disk was full for a while: the outcome itself did not keep it out.
+/// As when the disk was full for a while: the outcome itself was not the reason.
 async fn an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease(world: World) {
     is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Full).await;
 }

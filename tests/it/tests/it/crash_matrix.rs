@@ -1,6 +1,6 @@
-//! The crash matrix. The process is cut off at every call of the store that a first call makes.
-//! This happens before and after the call takes effect, in every mode, for good or for one answer.
-//! Then two others call.
+//! The crash matrix. It has a case for every call of the store that a first call makes, before and
+//! after that call of the store takes effect, and in every mode. The process is cut off there, for
+//! good or for one answer. Then two others call.
 
 use std::{
     sync::{
@@ -114,7 +114,7 @@ async fn check(world: &World, charge: &Charge, key: &str, mode: Mode, first: Opt
     let second = charge.call().await;
     let third = charge.call().await;
 
-    // It is never stuck beyond the lease.
+    // The key is never stuck beyond the lease.
     assert!(!is_in_progress(&second), "{second:?}");
     assert_eq!(second, third, "later answers are equal");
     let runs = world.runs(key);

@@ -74,7 +74,7 @@ async fn e10_complete_fails_after_effect(world: World) {
     // The lease is kept.
     is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     owner.store.heal();
-    // It is slower than any store, so only a retry is late.
+    // This wait is longer than any store takes, so only a retry is late.
     let a_moment = Duration::from_millis(1);
     while tokio::time::timeout(a_moment, owner.log.await_step(RecordChange::Recorded))
         .await

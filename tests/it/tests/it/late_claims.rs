@@ -265,7 +265,7 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     assert_eq!(world.runs("k"), 1);
 }
 
-/// An unknown error of a driver says nothing about the end of the claim.
+/// An unknown error of a driver does not say whether the claim stands.
 async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up(world: World) {
     for mode in MODES {
         let owner = world.owner().await;
@@ -335,7 +335,8 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
     is_given_up(&world, &late, answer).await;
 }
 
-/// If a lease is shorter than the store is slow, the call would hold its key, and never run.
+/// As when a lease is shorter than the store is slow. If the claim were not given up, the call
+/// would hold its key, and never run.
 async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let late = world.owner().await;
     let answers = [1, 2, 3].map(|nth| late.delays_answer(Operation::Claim, On::Call(nth)));

@@ -99,7 +99,7 @@ impl Case<'_> {
             }
             let began = |deed: &&&Deed| matches!(deed.what, What::Began { .. });
             let earlier = deeds[..index].iter().filter(began);
-            // A run that found out that the ones before did nothing, and then did nothing, has
+            // An attempt that found out that the ones before did nothing, and then did nothing, has
             // settled those, too.
             let asked = |deed: &&&Deed| deed.what == What::Asked(Some(false)) && is_settled(deed);
             let settled = deeds[..index].iter().filter(asked).map(|deed| deed.at);

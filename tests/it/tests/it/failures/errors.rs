@@ -47,7 +47,7 @@ async fn e01_error_releases(world: World) {
     assert_eq!(world.runs("k"), 2);
 }
 
-/// The refusals of a payment.
+/// The errors of a payment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 enum Refused {
     #[error("no funds: {missing} missing")]

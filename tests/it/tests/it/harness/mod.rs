@@ -74,7 +74,7 @@ where
 {
     let mut work = tokio::spawn(work);
     loop {
-        // It is slower than any store, so only a retry is late.
+        // This wait is longer than any store takes, so only a retry is late.
         match tokio::time::timeout(Duration::from_millis(1), &mut work).await {
             Ok(done) => return done.expect("no panic"),
             Err(_) => timer.advance(Duration::from_millis(5)),

@@ -41,7 +41,7 @@ fn is_in_the_background() -> bool {
 }
 
 /// One subscriber for the whole process: `tracing` remembers the interests of subscribers, and may
-/// miss an event while those of several tests come and go.
+/// miss an event while subscribers of several tests come and go.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Lossy {
     }
 }
 
-/// A value that cannot be written. The error says what it is about.
+/// A value that cannot be written. The error of the try names the secret.
 #[derive(Debug)]
 struct Unwritable;
 

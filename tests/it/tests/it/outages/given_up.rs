@@ -75,8 +75,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     }
 }
 
-/// Loses the answers to so many claims. From then on it holds the named looks at the store at the
-/// gate.
+/// Loses the answers to so many claims, and holds the named looks at the store meanwhile and from
+/// then on. Returns their gate once the first one is held there.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
     let looks = owner.delays(Operation::Load, which);
     owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);

@@ -54,7 +54,7 @@ async fn a_message_behind_a_savepoint_that_was_gone_back_to_is_gone<
     let back = "ROLLBACK TO SAVEPOINT here".to_owned();
     S::run(&mut tx, back).await.expect("it goes back");
     send(&mut *tx, placed(3).key("k")).await;
-    // Nothing of the first send is left in its way.
+    // Nothing of the send that was rolled back is left in its way.
     send(&mut *tx, gone).await;
     tx.commit().await.expect("it commits");
     assert_eq!(count(&shop).await, 3);
@@ -167,8 +167,8 @@ async fn handle<S: Shop<Database: OutboxDatabase>>(
     }
 }
 
-/// The relay starts only now. Its process has died after the commit and before the acknowledgement,
-/// and the message was delivered once more.
+/// Asserts that both messages go out once. The relay starts only now: the handler's process has
+/// died after the commit and before the acknowledgement, and its message was delivered once more.
 async fn assert_went_out_once<S: Shop<Database: OutboxDatabase>>(
     shop: &S,
     outbox: &Outbox<S::Database>,
@@ -364,7 +364,7 @@ async fn a_transaction_with_an_old_snapshot_of_its_key_runs_again_on_postgres() 
     assert_eq!(runs, 2);
 }
 
-/// It may lock rows there that it does not see.
+/// On MariaDB, a transaction may lock rows that it does not see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_transaction_with_an_old_snapshot_of_its_key_keeps_the_order_on_mariadb() {

@@ -116,8 +116,8 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
             stops.until_lost = true;
         }
         Point::AfterBody => stop(Operation::Ending, Fault::Delay),
-        // A swap is refused after a heartbeat, and sent again, so the store cannot tell which one
-        // will stand.
+        // A swap that comes after a heartbeat is refused and sent again, so the store cannot tell
+        // which one will stand.
         Point::AfterRecording => {}
         Point::MidAsk => stops.in_ask = Some(gate.clone()),
     }
@@ -136,7 +136,7 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
     say(&call.await.expect("the call ends"));
 }
 
-/// Holds the call, with its whole thread, between the store's answer and the caller's answer.
+/// Holds the call, with its whole thread, between the store's answer and the answer to the caller.
 pub(super) struct StopWhenRecorded;
 
 impl Observer for StopWhenRecorded {

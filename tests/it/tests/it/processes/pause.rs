@@ -129,7 +129,8 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing(place:
 
 async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place: Place) {
     for _ in 0..TIMES {
-        // Given a holder that is stopped, and a call that found its lease over: it is uncertain.
+        // Given a holder that is stopped, and a call that found its lease over: the record is
+        // uncertain.
         let scene = Scene::open(&place, Mode::Uncertain).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.call().await;

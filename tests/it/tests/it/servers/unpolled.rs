@@ -1,5 +1,5 @@
-//! Calls that are not polled for a while. A loop does that if it takes them from a buffered stream,
-//! and makes another call before it asks for the next one.
+//! Calls that are not polled for a while. A loop leaves calls so if it takes them from a buffered
+//! stream, and makes another call before it asks for the next one.
 
 use std::{
     task::{Context, Waker},

@@ -275,7 +275,8 @@ impl Entry {
     }
 }
 
-/// Whether a takeover that has not begun left what it had found. It does so as no attempt.
+/// Whether a takeover that has not begun left what it had found. It does so under the id of no
+/// attempt.
 fn is_left(before: &Record, after: &Record) -> bool {
     after.attempt_id == AttemptId::NOBODY
         && (before.state, after.state) == (State::Running, State::Running)

@@ -1,7 +1,7 @@
 //! Simulations: many calls by several processes on a store with faults, drawn from a seed, and
 //! every invariant asked of all that was ever written, done and told.
 //!
-//! The tests show the code that runs a call (claims and lost ones, heartbeats, endings in the
+//! The tests try the code that runs a call (claims and lost ones, heartbeats, endings in the
 //! background, waits, panics and dropped futures), in combinations that no one thought of. Every
 //! second simulation also has the copies that each process holds in front of the store. The store
 //! and the callers' scripts follow from the seed. The order of threads does not quite, so a seed
@@ -353,7 +353,7 @@ impl Simulation {
     }
 
     /// Now and then a purge runs, an operator settles, or a process dies. None dies under the mild
-    /// profile, and the first one lives.
+    /// profile. The first process never dies.
     fn happen(&mut self) {
         let idem = self.processes[0].idem.clone();
         match self.rng.random_range(0..800) {

@@ -91,8 +91,8 @@ async fn run_on(connection: &mut SqliteConnection, statement: &'static str) -> s
     connection.execute(statement).await.map(drop)
 }
 
-/// The file comes free again, and heartbeats that share the pool meanwhile share it for as long as
-/// anything is held.
+/// The file comes free again. Heartbeats that were given the pool meanwhile would share it for as
+/// long as anything is held.
 #[tokio::test]
 async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked_for_a_moment() {
     let folder = folder();

@@ -69,7 +69,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
-/// An application that counts refusals counts calls that were asked of no store.
+/// An application that counts refusals counts calls that were refused before a store was asked.
 async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
     let (faulty, log) = (FaultyStore::new(shop.store()), Log::new());
     let idem = Idempotency::builder(faulty.clone()).observer(log.clone());

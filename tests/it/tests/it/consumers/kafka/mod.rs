@@ -68,7 +68,7 @@ async fn consume(round: &Round, app: &App, member: usize, rng: &mut StdRng) {
 }
 
 /// Works on the messages of one fetch, even if another member gets the partition meanwhile. Returns
-/// its position, or nothing if it has to seek.
+/// the new position, or nothing if the consumer has to seek.
 async fn read_some(
     round: &Round,
     app: &App,

@@ -115,7 +115,7 @@ async fn a_server_that_is_killed_forgets_what_no_snapshot_holds() {
     assert_eq!(runs_after(&mut server, killed).await, 2);
 }
 
-/// This holds also if it has time to write.
+/// This holds also if the server has time to write before it ends.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_keeps_no_file_forgets_everything_at_a_restart() {
