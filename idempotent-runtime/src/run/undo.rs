@@ -264,19 +264,28 @@ impl Undoing {
 
     /// Records that it is undone.
     async fn record(&self, step: &Step) -> Result<(), Stopped> {
-        let undone = Step {
+        let own = self.lease.holding.attempt_id();
+        let mut seen = step.version;
+        let mut undone = Step {
             version: Version::random(),
             state: StepState::Undone,
-            attempt_id: self.lease.holding.attempt_id(),
+            attempt_id: own,
             ..step.clone()
         };
-        match self.writer().write(Some(step.version), &undone).await {
-            Ok(Wrote::Stands) => Ok(()),
-            Ok(Wrote::Other(_) | Wrote::Lost) => {
-                self.attempt.lose();
-                Err(Stopped::Lost)
+        loop {
+            match self.writer().write(Some(seen), &undone).await {
+                Ok(Wrote::Stands) => return Ok(()),
+                // The step was dropped while its outcome was written, and that write came through.
+                Ok(Wrote::Other(late)) if late.attempt_id == own => {
+                    seen = late.version;
+                    undone.outcome.clone_from(&late.outcome);
+                }
+                Ok(Wrote::Other(_) | Wrote::Lost) => {
+                    self.attempt.lose();
+                    return Err(Stopped::Lost);
+                }
+                Err(error) => return Err(Stopped::Store(error)),
             }
-            Err(error) => Err(Stopped::Store(error)),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Undos that are registered before the body of their step.
+//! Undos that are registered before the body of their step, and writes of that which come late.
 
 use idempotent_runtime::{
     current,
+    record::State,
     testing::{On, Operation},
 };
 
@@ -11,6 +12,7 @@ use crate::harness::{World, while_time_goes_on};
 on_every_store![
     j25_no_step_side_by_side_runs_before_the_record_stays,
     j18_a_step_that_is_registered_after_the_end_does_not_run,
+    j19_a_step_that_is_dropped_while_it_is_recorded_is_undone,
 ];
 
 async fn j25_no_step_side_by_side_runs_before_the_record_stays(world: World) {
@@ -60,4 +62,20 @@ async fn j18_a_step_that_is_registered_after_the_end_does_not_run(world: World) 
     let booked = booking.expect("it was begun").await.expect("no panic");
     assert!(matches!(booked, Err(BookError::Ours(_))), "{booked:?}");
     assert_eq!(saga.runs(), ([0; 3], [0; 3]));
+}
+
+async fn j19_a_step_that_is_dropped_while_it_is_recorded_is_undone(world: World) {
+    let saga = Saga::of(&world, &world.owner().await);
+    // The first write registers the step.
+    let recording = saga.owner.delays_answer(Operation::WriteStep, On::Call(2));
+    let call = saga.owner.call("trip").key("k").classify_errors(verdict);
+    let body = async |_| {
+        tokio::select! {
+            booked = saga.book("flight") => panic!("it is held: {booked:?}"),
+            () = recording.arrived(1) => Err::<(), _>(BookError::Refused),
+        }
+    };
+    assert_eq!(call.run(body).await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1, 0, 0], [1, 0, 0]));
+    assert_eq!(world.record().await.state, State::Done);
 }
