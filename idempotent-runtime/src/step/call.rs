@@ -69,6 +69,7 @@ where
             version: 0,
             on_crash: OnCrash::Rerun,
             undo: None,
+            is_version: false,
         },
         body,
         on_error: Released,

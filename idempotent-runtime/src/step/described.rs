@@ -21,6 +21,8 @@ pub(super) struct Described {
     pub(super) version: u32,
     pub(super) on_crash: OnCrash,
     pub(super) undo: Option<AnyUndo>,
+    /// Whether it is a `step_version`: it runs nothing, and takes the old path if nothing stands.
+    pub(super) is_version: bool,
 }
 
 impl Described {

@@ -89,6 +89,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         operation: operation(),
         source,
     })?;
+    let is_version = described.is_version;
     let before = scope.take(name).map_err(|()| Error::DuplicateStep {
         operation: operation(),
         step: described.label,
@@ -111,10 +112,10 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     scope.begins();
     #[cfg(feature = "testing")]
     if let Some(replay) = scope.replay() {
-        return permit.replay(replay).await;
+        return permit.replay(replay, is_version).await;
     }
     if scope.is_looking() {
-        return permit.look_for_undo().await;
+        return permit.look_for_undo(is_version).await;
     }
     let found = match scope.is_fresh() && before.is_none() {
         true => None,

@@ -42,17 +42,31 @@ impl Permit {
         scope.undos().number(last).await
     }
 
+    /// Whether nothing is written: the body is polled only to find undos, or to be replayed.
+    pub(super) fn only_reads(&self) -> bool {
+        #[cfg(feature = "testing")]
+        if self.scope().replay().is_some() {
+            return true;
+        }
+        self.scope().is_looking()
+    }
+
     /// The call has failed for good: a recorded step answers, and its undo is found; any other one
-    /// stays pending.
-    pub(super) async fn look_for_undo(mut self) -> Result<Begun, Error> {
+    /// stays pending, except a `step_version`.
+    pub(super) async fn look_for_undo(mut self, is_version: bool) -> Result<Begun, Error> {
         let found = self.look().await?;
+        // Behind the last one nothing of the body runs any more.
+        let goes_on = !self.scope().undos().are_found();
+        if found.is_none() && is_version && goes_on {
+            self.keeps_name = true;
+            return Ok(Begun::Run(self));
+        }
         if let Some(step) = found {
             if step.fingerprint != self.fingerprint {
                 return Err(self.changed(&step));
             }
             self.has_undo(&step);
             let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
-            // Behind the last one nothing of the body runs any more.
             if has_ended && !self.scope().undos().are_found() {
                 self.keeps_name = true;
                 return Ok(Begun::Recorded(self, step));
@@ -65,8 +79,16 @@ impl Permit {
 
     /// A step that is recorded answers, and any other one stays pending.
     #[cfg(feature = "testing")]
-    pub(super) async fn replay(mut self, replay: &super::Replay) -> Result<Begun, Error> {
+    pub(super) async fn replay(
+        mut self,
+        replay: &super::Replay,
+        is_version: bool,
+    ) -> Result<Begun, Error> {
         match replay.find(&self.name) {
+            None if is_version => {
+                self.keeps_name = true;
+                return Ok(Begun::Run(self));
+            }
             None => replay.is_new(self.label),
             Some(step) if step.fingerprint != self.fingerprint => {
                 let theirs = step.fingerprint.digests();

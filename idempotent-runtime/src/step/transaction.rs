@@ -96,6 +96,7 @@ pub fn in_transaction<N: StepLabel, DB: SqlDatabase>(name: N, pool: &Pool<DB>) -
             version: 0,
             on_crash: OnCrash::Rerun,
             undo: None,
+            is_version: false,
         },
         pool,
         on_error: Released,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use idempotent_runtime::{
     BoxError, Error, Idempotency, Verdict,
     record::{Step, StepName},
-    step,
+    step, step_version,
     testing::{CrashPoint, CrashPoints, EffectLog, Operation, StepDifference, replay_steps},
 };
 use serde::{Deserialize, Serialize};
@@ -166,6 +166,19 @@ async fn equal_code_replays_and_runs_no_step() {
     // The body of the step would give 1, and the record gives 7.
     assert_eq!(replay_steps(&idem, &steps, body).await, Ok(Some(Ok(7))));
     assert!(!ran.get());
+}
+
+#[tokio::test]
+async fn a_version_that_was_added_since_takes_the_old_path_and_differs_in_nothing() {
+    let idem = Idempotency::memory();
+    let steps = recorded(&idem, 7).await;
+    let body = async {
+        match step_version("two parcels").await? {
+            true => part("other parcel", 7).await,
+            false => ship(7).await,
+        }
+    };
+    assert_eq!(replay_steps(&idem, &steps, body).await, Ok(Some(Ok(7))));
 }
 
 #[tokio::test]

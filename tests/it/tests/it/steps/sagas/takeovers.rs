@@ -1,7 +1,8 @@
 //! Holders that vanish in a saga.
 
 use idempotent_runtime::{
-    Attempt, CallOutcome, Error, OnCrash, Reconciled, record::State, step, testing::Gate,
+    Attempt, CallOutcome, Error, OnCrash, Reconciled, record::State, step, step_version,
+    testing::Gate,
 };
 
 use super::{BookError, STEPS, Saga, not_undone, successor, verdict};
@@ -19,6 +20,7 @@ on_every_store![
     j24_an_uncertain_call_is_undone_on_an_operator_s_word,
     j25_a_record_with_open_undos_does_not_expire,
     j22_nothing_else_goes_on_while_undos_are_looked_for,
+    j22_a_version_that_was_added_since_takes_the_old_path,
 ];
 
 async fn j21_a_holder_that_vanishes_before_the_end_goes_on_forward(world: World) {
@@ -209,4 +211,19 @@ async fn j22_nothing_else_goes_on_while_undos_are_looked_for(world: World) {
         "the body waited at the nested call"
     );
     assert_eq!((world.runs("nested"), world.runs("mail")), (0, 0));
+}
+
+async fn j22_a_version_that_was_added_since_takes_the_old_path(world: World) {
+    let dead = Saga::of(&world, &world.owner().await);
+    dead.vanishes_at("undo car").await;
+    let saga = Saga::of(&world, &successor(&world).await);
+    let call = saga.owner.call("trip").key("k").arguments(&1);
+    let answer = call.classify_errors(verdict).run(async |_| {
+        let takes_new = step_version("two carriers").await?;
+        world.happened(&format!("new path: {takes_new}"));
+        saga.body().await
+    });
+    assert_eq!(answer.await, Err(BookError::Refused));
+    assert_eq!(world.runs("new path: false"), 1);
+    assert_eq!(saga.runs(), ([1; 3], [1, 1, 2]));
 }
