@@ -81,7 +81,8 @@ impl SqliteJournal {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`](idempotent_runtime::StoreErrorKind::Configuration) where the prefix cannot begin a table's name.
+    /// [`StoreErrorKind::Configuration`](idempotent_runtime::StoreErrorKind::Configuration) where
+    /// the prefix cannot begin a table's name.
     pub fn new(pool: SqlitePool, prefix: &str) -> Result<Self, StoreError> {
         Ok(Self {
             connections: Arc::new(Connections::Pool(pool)),
@@ -94,7 +95,8 @@ impl SqliteJournal {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Schema`](idempotent_runtime::StoreErrorKind::Schema) where a newer release wrote the tables.
+    /// [`StoreErrorKind::Schema`](idempotent_runtime::StoreErrorKind::Schema) where a newer release
+    /// wrote the tables.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         const DOING: &str = "migrating the journal";
         let mut connection = self.connections.acquire(DOING).await?;

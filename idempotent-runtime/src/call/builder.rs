@@ -28,9 +28,8 @@ use crate::{
 /// [`reference`](Self::reference) is recorded.
 ///
 /// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are
-/// those of
-/// [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call back; the others stand in
-/// [`call`](crate::call):
+/// those of [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call
+/// back; the others stand in [`call`](crate::call):
 ///
 /// ```
 /// use idempotent_runtime::{CallBuilder, Idempotency, call::Released};
@@ -142,8 +141,8 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Sets what becomes of the call where its outcome has expired, while its record is
-    /// [kept](crate::handle::Builder::audit_retention), without which nothing can be refused. Every handle that purges the store must keep it
-    /// for as long.
+    /// [kept](crate::handle::Builder::audit_retention), without which nothing can be refused. Every
+    /// handle that purges the store must keep it for as long.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.call.policy().on_expired = on_expired;
         self

@@ -49,8 +49,8 @@ fn in_brackets(f: &mut fmt::Formatter<'_>, first: &str, names: &[String]) -> fmt
 impl Error {
     /// Tells whether the same call with the same key can succeed later without help.
     ///
-    /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
-    /// if `load` fails with an error of ours, that one's answer counts.
+    /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a
+    /// database is out of reach; if `load` fails with an error of ours, that one's answer counts.
     /// [`Unreadable::inner`](crate::Unreadable::inner) tells more.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

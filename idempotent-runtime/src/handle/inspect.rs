@@ -128,7 +128,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidKey`] when the key or the scope cannot be one, [`Error::Store`] when the store fails.
+    /// [`Error::InvalidKey`] when the key or the scope cannot be one, [`Error::Store`] when the
+    /// store fails.
     ///
     /// # Cancel safety
     ///

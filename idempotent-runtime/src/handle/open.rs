@@ -15,7 +15,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] when the path is the URL of something else, the file cannot be opened, or its tables cannot be brought up to date.
+    /// [`Error::Store`] when the path is the URL of something else, the file cannot be opened, or
+    /// its tables cannot be brought up to date.
     pub async fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
         Ok(Self::new(crate::store::SqliteStore::open(path).await?))
     }
@@ -30,7 +31,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`PostgresBuilder::connect`](crate::store::postgres::PostgresBuilder::connect) says.
+    /// [`Error::Store`], as
+    /// [`PostgresBuilder::connect`](crate::store::postgres::PostgresBuilder::connect) says.
     pub async fn postgres(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::PostgresStore::connect(url).await?))
     }
@@ -45,7 +47,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`MySqlBuilder::connect`](crate::store::mysql::MySqlBuilder::connect) says.
+    /// [`Error::Store`], as [`MySqlBuilder::connect`](crate::store::mysql::MySqlBuilder::connect)
+    /// says.
     pub async fn mysql(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::MySqlStore::connect(url).await?))
     }
@@ -60,7 +63,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`RedisBuilder::connect`](crate::store::redis::RedisBuilder::connect) says.
+    /// [`Error::Store`], as [`RedisBuilder::connect`](crate::store::redis::RedisBuilder::connect)
+    /// says.
     pub async fn redis(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::RedisStore::connect(url).await?))
     }

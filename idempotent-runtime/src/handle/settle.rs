@@ -203,8 +203,9 @@ impl Settle<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call of the function and it could not read
-    /// the value; when the value cannot be encoded, or the store fails.
+    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call
+    /// of the function and it could not read the value; when the value cannot be encoded, or the
+    /// store fails.
     pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(value)?;
         let outcome = self.readable(RawOutcome::value(bytes), outline(value))?;
@@ -220,8 +221,9 @@ impl Settle<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call of the function and it could not read
-    /// the error, or reads none; when the error cannot be encoded, or the store fails.
+    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call
+    /// of the function and it could not read the error, or reads none; when the error cannot be
+    /// encoded, or the store fails.
     pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(error)?;
         let outcome = self.readable(RawOutcome::error(bytes), outline(error))?;
@@ -232,7 +234,8 @@ impl Settle<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to settle, [`Error::Store`] when the store fails.
+    /// [`Error::NotSettled`] when there is nothing to settle, [`Error::Store`] when the store
+    /// fails.
     pub async fn as_done(self) -> Result<(), Error> {
         self.with_outcome(RawOutcome::not_replayable()).await
     }
@@ -246,7 +249,8 @@ impl Settle<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to resume, [`Error::Store`] when the store fails.
+    /// [`Error::NotSettled`] when there is nothing to resume, [`Error::Store`] when the store
+    /// fails.
     pub async fn resume(self) -> Result<(), Error> {
         let max_takeovers = self.handle.defaults().max_takeovers;
         self.write(&Settlement::Resume { max_takeovers }).await

@@ -82,7 +82,8 @@ impl SettleStep<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSettled`] when there is nothing to settle, [`Error::Store`] when the store fails.
+    /// [`Error::NotSettled`] when there is nothing to settle, [`Error::Store`] when the store
+    /// fails.
     pub async fn not_happened(self) -> Result<(), Error> {
         self.ends(None).await
     }

@@ -127,8 +127,8 @@ impl Proxy {
         *lock(&self.shared.cut) = Some((requests, cut));
     }
 
-    /// Forgets a cut that has not come yet.
-    pub fn cut_nothing(&self) {
+    /// Cancels a cut that has not come yet.
+    pub fn cancel_cut(&self) {
         *lock(&self.shared.cut) = None;
     }
 

@@ -80,7 +80,8 @@ macro_rules! sets_up_a_server {
             ///
             /// # Errors
             ///
-            /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
+            /// [`Configuration`] for an option that cannot be used, a wrong password, a database
+            /// that is not there,
             #[doc = concat!($refuses, "a certificate that is not trusted,")]
             /// [`Unavailable`] where no server answers in time, and as
             #[doc = concat!("[`", stringify!($store), "::migrate`].")]

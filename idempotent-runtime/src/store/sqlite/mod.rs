@@ -154,8 +154,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release left no room for this one, or a table is gone, and as
-    /// [`open`](Self::open).
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release left no room for this
+    /// one, or a table is gone, and as [`open`](Self::open).
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         let mut connection = inner.connections.acquire("migrating the schema").await?;
@@ -168,8 +168,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are older, or a newer
-    /// release left no room for this one.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are
+    /// older, or a newer release left no room for this one.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         let mut connection = inner.connections.acquire("checking the schema").await?;

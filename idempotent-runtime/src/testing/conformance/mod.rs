@@ -25,8 +25,8 @@
 //! idempotent_runtime::conformance_tests!(Memory::new());
 //! ```
 //!
-//! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs them in a row where
-//! there is no test harness. Every case begins on an empty store.
+//! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs
+//! them in a row where there is no test harness. Every case begins on an empty store.
 
 mod cells;
 mod clocks;

@@ -62,7 +62,8 @@ pub enum Reason {
     /// The key has fewer characters than the [`KeyPolicy`](super::KeyPolicy) asks for.
     TooShort,
     /// The value is not a quoted string (draft-07, section 2.1), or, under
-    /// [`Syntax::Compatible`](super::Syntax::Compatible), looks like a structured field of another type.
+    /// [`Syntax::Compatible`](super::Syntax::Compatible), looks like a structured field of another
+    /// type.
     NotAString,
     /// A backslash stands before something else than a quotation mark or a backslash (RFC 9651,
     /// section 3.3.3).

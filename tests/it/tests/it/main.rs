@@ -4,6 +4,7 @@
 mod harness;
 
 mod answers;
+mod booking;
 mod charge;
 mod panics;
 mod scripts;

@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -13,6 +13,7 @@ use idempotent_runtime::{
     outbox::{Envelope, Outbox, OutboxDatabase, PublishError, Publisher, Relay},
     testing::Gate,
 };
+use tokio::sync::watch;
 
 use super::{
     broker::{Answer, Broker, drained, first_arrivals, send, start},
@@ -53,13 +54,10 @@ async fn a_broker_that_is_down_beyond_the_budget_costs_no_attempt<
     shop: S,
 ) {
     let outbox = outbox(&shop).await;
-    let (calls, is_up) = (
-        Arc::new(AtomicU32::new(0)),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let (counted, up) = (Arc::clone(&calls), Arc::clone(&is_up));
+    let (calls, is_up) = (watch::Sender::new(0), Arc::new(AtomicBool::new(false)));
+    let (counted, up) = (calls.clone(), Arc::clone(&is_up));
     let broker = Broker::new(move |batch| {
-        counted.fetch_add(1, Ordering::SeqCst);
+        counted.send_modify(|calls| *calls += 1);
         match up.load(Ordering::SeqCst) {
             true => vec![Ok(()); batch.len()],
             false => vec![Err(PublishError::Outage); batch.len()],
@@ -77,10 +75,10 @@ async fn a_broker_that_is_down_beyond_the_budget_costs_no_attempt<
     assert_eq!(tried(&shop).await, 0);
 }
 
-async fn at_least(calls: &AtomicU32, times: u32) {
-    while calls.load(Ordering::SeqCst) < times {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+async fn at_least(calls: &watch::Sender<u32>, times: u32) {
+    let mut calls = calls.subscribe();
+    let counted = calls.wait_for(|calls| *calls >= times).await;
+    drop(counted.expect("the sender lives"));
 }
 
 fn assert_two_of_each(broker: &Broker) {
@@ -110,13 +108,18 @@ trait AsyncBefore: Send + Sync + 'static {
 
 /// Does not answer the first `times` calls.
 struct Silent {
-    calls: Arc<AtomicU32>,
+    calls: watch::Sender<u32>,
     times: u32,
 }
 
 impl AsyncBefore for Silent {
     async fn pass(&self, _: &[Envelope]) {
-        if self.calls.fetch_add(1, Ordering::SeqCst) < self.times {
+        let mut number = 0;
+        self.calls.send_modify(|calls| {
+            *calls += 1;
+            number = *calls;
+        });
+        if number <= self.times {
             std::future::pending::<()>().await;
         }
     }
@@ -127,9 +130,9 @@ async fn a_publisher_that_never_answers_costs_no_attempt<S: Shop<Database: Outbo
 ) {
     let (outbox, broker) = (outbox(&shop).await, Broker::willing());
     send_two(&shop, &outbox).await;
-    let calls = Arc::new(AtomicU32::new(0));
+    let calls = watch::Sender::new(0);
     let before = Silent {
-        calls: Arc::clone(&calls),
+        calls: calls.clone(),
         times: FAILURES,
     };
     let silent = Slow {

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, path::PathBuf, process, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, InFlight, StepContext, Verdict, step,
+    BoxError, Error, Idempotency, InFlight, StepContext, step,
     testing::{EffectLog, Fault, FaultyStore, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use super::{
     place::Place,
     process::Process,
 };
+use crate::booking::{BookError, verdict};
 
 const LEASE: Duration = Duration::from_millis(400);
 
@@ -50,22 +51,6 @@ pub(super) struct Saga {
     spot: Spot,
     /// Whether its steps run at most once, have no undo, and end well.
     at_most_once: bool,
-}
-
-/// The error of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
-enum BookError {
-    #[error("no car is left")]
-    Refused,
-    #[error(transparent)]
-    Ours(#[from] Error),
-}
-
-fn verdict(error: &BookError) -> Verdict {
-    match error {
-        BookError::Refused => Verdict::Replay,
-        BookError::Ours(_) => Verdict::Release,
-    }
 }
 
 impl Saga {

@@ -4,27 +4,13 @@
 use std::sync::{Arc, Mutex};
 
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, Verdict,
+    BoxError, Error, Idempotency,
     record::{Step, StepName},
     step, step_version,
     testing::{CrashPoint, CrashPoints, EffectLog, Operation, StepDifference, replay_steps},
 };
-use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Serialize, Deserialize, PartialEq, thiserror::Error)]
-enum BookError {
-    #[error("no car is left")]
-    Refused,
-    #[error(transparent)]
-    Ours(#[from] Error),
-}
-
-fn verdict(error: &BookError) -> Verdict {
-    match error {
-        BookError::Refused => Verdict::Replay,
-        BookError::Ours(_) => Verdict::Release,
-    }
-}
+use crate::booking::{BookError, verdict};
 
 /// A gateway that takes repeated requests for one if they have the same key.
 fn happens(gateway: &EffectLog, what: &str, key: &str) {

@@ -279,7 +279,7 @@ async fn every_cut_leaves_both_or_neither<S: Remote + Shop<Database: SqlDatabase
                 .await
             };
             let first = call(&idem, async || posts().await).await;
-            proxy.cut_nothing();
+            proxy.cancel_cut();
             let answer = match first {
                 Ok(item) => item,
                 // A commit whose answer was lost is found out.

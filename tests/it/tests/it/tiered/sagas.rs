@@ -1,25 +1,12 @@
 //! Steps and their undos over a tiered store.
 
-use idempotent_runtime::{Undo, Verdict, step};
-use serde::{Deserialize, Serialize};
+use idempotent_runtime::{Undo, step};
 
 use super::*;
-use crate::answers::is_in_progress;
-
-#[derive(Debug, Serialize, Deserialize, PartialEq, thiserror::Error)]
-enum BookError {
-    #[error("the trip is refused")]
-    Refused,
-    #[error(transparent)]
-    Ours(#[from] Error),
-}
-
-fn verdict(error: &BookError) -> Verdict {
-    match error {
-        BookError::Refused => Verdict::Replay,
-        BookError::Ours(_) => Verdict::Release,
-    }
-}
+use crate::{
+    answers::is_in_progress,
+    booking::{BookError, verdict},
+};
 
 /// A call whose only step is undone once the gate lets it.
 async fn book(idem: &Idempotency, gate: &Gate) -> Result<(), BookError> {

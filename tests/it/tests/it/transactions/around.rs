@@ -233,7 +233,7 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
             assert_eq!(placed, Ok(item), "{cut:?} at message {message}");
         }
     }
-    proxy.cut_nothing();
+    proxy.cancel_cut();
     assert_eq!(shop.orders().await, Vec::from_iter(1..=item));
     shop.pool().close().await;
 }

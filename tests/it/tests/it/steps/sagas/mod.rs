@@ -13,30 +13,15 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use idempotent_runtime::{
-    BoxError, Error, OnCrash, StepContext, Undo, Verdict, step, testing::Gate,
-};
-use serde::{Deserialize, Serialize};
+use idempotent_runtime::{BoxError, Error, OnCrash, StepContext, Undo, step, testing::Gate};
 
 use super::successor;
-use crate::harness::{Owner, World, while_time_goes_on};
+use crate::{
+    booking::{BookError, verdict},
+    harness::{Owner, World, while_time_goes_on},
+};
 
 const STEPS: [&str; 3] = ["flight", "hotel", "car"];
-
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, thiserror::Error)]
-enum BookError {
-    #[error("the trip is refused")]
-    Refused,
-    #[error(transparent)]
-    Ours(#[from] Error),
-}
-
-fn verdict(error: &BookError) -> Verdict {
-    match error {
-        BookError::Refused => Verdict::Replay,
-        BookError::Ours(_) => Verdict::Release,
-    }
-}
 
 /// A call of three steps, each with an undo, that fails for good behind the last one.
 #[derive(Clone)]

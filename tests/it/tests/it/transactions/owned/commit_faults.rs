@@ -221,7 +221,7 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
     /// Ends every fault.
     fn heal(&self) {
         self.proxy.move_to(self.server);
-        self.proxy.cut_nothing();
+        self.proxy.cancel_cut();
         self.proxy.cut_all();
     }
 

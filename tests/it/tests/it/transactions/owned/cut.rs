@@ -52,7 +52,7 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
             "{cut:?}: {runs_seen:?}"
         );
     }
-    proxy.cut_nothing();
+    proxy.cancel_cut();
     assert_eq!(shop.orders().await, Vec::from_iter(1..=item));
     shop.pool().close().await;
 }
