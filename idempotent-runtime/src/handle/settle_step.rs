@@ -162,8 +162,8 @@ impl Settle<'_> {
         self.put_step(step.version, &ended).await
     }
 
-    /// The record and its step, unless the record forbids to settle that. `why_not` gets the
-    /// record, and whether its lease is over.
+    /// The record and its step. `why_not` tells by the record, and by whether its lease is over,
+    /// why the step cannot be settled.
     async fn find_step(
         &self,
         name: StepName,
@@ -194,6 +194,7 @@ impl Settle<'_> {
     }
 }
 
+/// Why no outcome of a step can be settled; `None` if one can.
 fn why_not_ended(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
     match record.state {
         State::Uncertain => None,
@@ -204,6 +205,7 @@ fn why_not_ended(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
     }
 }
 
+/// Why no step can be settled as undone; `None` if one can.
 fn why_not_undone(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
     match record.state {
         State::Parked if record.outcome.is_some() => None,
