@@ -73,6 +73,8 @@ pub enum RecordChange {
     Waiting,
     /// The outcome is recorded.
     Recorded,
+    /// The outcome is written in a transaction of the application's: it stands if that commits.
+    Staged,
     /// The outcome is recorded as *done, not replayable*.
     RecordedNotReplayable,
     /// The outcome could not be recorded yet; the lease is kept, and the write is tried again.
@@ -211,11 +213,12 @@ pub enum CallReport {
         attempt: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// Whether the given outcome stands in the store, perhaps as that of another attempt that
-        /// took over; if not, the write is being tried again in the background.
+        /// Whether the given outcome stands in the store; if not, the write is being tried again in
+        /// the background.
         recorded: bool,
     },
-    /// An earlier outcome was replayed.
+    /// The outcome of another call or attempt was replayed: an earlier one, or one that took over
+    /// while the body of this call ran.
     #[non_exhaustive]
     Replayed {
         /// When that outcome was recorded, by the store's clock.

@@ -194,7 +194,7 @@ impl<P, K> CallBuilder<P, K> {
             ));
         }
         match self.call.prepare() {
-            Ok(request) => run_in(request, typed, connection, body).await.0,
+            Ok(request) => run_in(request, typed, connection, body).await.answer,
             Err(error) => refused(error),
         }
     }

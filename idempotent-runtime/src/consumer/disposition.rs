@@ -11,6 +11,7 @@ use crate::{
     identity::RecordId,
     observe::{CallReport, FrontEndEvent},
     policy::Verdict,
+    record::Version,
 };
 
 /// Says what is to be done with a message.
@@ -85,10 +86,8 @@ pub(super) struct Judge<'a> {
     pub(super) settings: &'a Settings,
     /// The broker's count, 1 the first time.
     pub(super) delivery: u32,
-    /// The verdict on an `Err` of the handler.
+    /// The verdict on an `Err` of the handler, as it was carried out.
     pub(super) verdict: Verdict,
-    /// Whether the handler ran although another attempt's outcome stands.
-    pub(super) lost_lease: bool,
 }
 
 impl Judge<'_> {
@@ -98,7 +97,7 @@ impl Judge<'_> {
         result: Result<(), Failure<E>>,
         report: &CallReport,
     ) -> Disposition {
-        let replayed = matches!(report, CallReport::Replayed { .. }) || self.lost_lease;
+        let replayed = matches!(report, CallReport::Replayed { .. });
         let unwritten = matches!(
             report,
             CallReport::Executed {
@@ -222,12 +221,6 @@ pub(super) struct Decided {
     pub(super) disposition: Disposition,
     pub(super) settings: Arc<Settings>,
     pub(super) record: Option<RecordId>,
-    /// Whether the handler ran here, and its outcome was recorded.
-    #[cfg_attr(
-        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-        expect(dead_code, reason = "only a message in a transaction asks")
-    )]
-    pub(super) is_recorded: bool,
 }
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -236,14 +229,15 @@ impl Decided {
         matches!(self.disposition, Disposition::Retry { .. })
     }
 
-    /// Whether others see its record, once its transaction has committed. If the store does not
-    /// tell, the commit counts.
-    pub(super) async fn stands(&self) -> bool {
-        let Some(id) = self.record.filter(|_| self.is_recorded) else {
+    /// Whether others see this version of its record, once its transaction has committed. An older
+    /// record under the same id tells nothing. If the store does not tell, the next delivery does.
+    pub(super) async fn stands(&self, written: Option<Version>) -> bool {
+        let Some((id, written)) = self.record.zip(written) else {
             return true;
         };
         let looked = self.settings.handle.store().load(&id).await;
-        looked.is_err() || looked.is_ok_and(|snapshot| snapshot.record.is_some())
+        let stands = looked.ok().and_then(|snapshot| snapshot.record);
+        stands.is_some_and(|record| record.version == written)
     }
 }
 

@@ -10,14 +10,20 @@ use crate::{
     error::Error,
     identity::RecordId,
     key::Key,
+    policy::OnCrash,
     record::{OutcomeKind, State, Subject},
 };
 
 /// How the record of a message stands.
 enum Standing {
-    Done { same_payload: bool },
+    Done {
+        same_payload: bool,
+    },
     Running,
+    /// It is unknown whether its effect stands.
     Uncertain,
+    /// Its steps are not all undone.
+    NotUndone,
     Nothing,
 }
 
@@ -39,6 +45,7 @@ pub(super) async fn earlier(
             }
             Ok(Standing::Done { .. }) => return dead(DeadLetterReason::KeyReused),
             Ok(Standing::Uncertain) => return dead(DeadLetterReason::Uncertain),
+            Ok(Standing::NotUndone) => return dead(DeadLetterReason::Parked),
             Ok(Standing::Running) => return Some(judge.retry(None)),
             Ok(Standing::Nothing) => {}
             Err(error) => return Some(judge.retry(Some(error.into()))),
@@ -59,8 +66,11 @@ async fn standing(
     let Some(record) = snapshot.record.filter(|record| !record.is_expired(now)) else {
         return Ok(Standing::Nothing);
     };
+    let on_crash = settings.on_crash().max(record.on_crash);
     Ok(match (record.state, &record.outcome) {
         (State::Running | State::Undoing, _) if !record.lease_is_over(now) => Standing::Running,
+        (State::Running, _) if on_crash != OnCrash::Rerun => Standing::Uncertain,
+        (State::Undoing, _) | (State::Parked, Some(_)) => Standing::NotUndone,
         (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done {
             same_payload: subject.is_none_or(|it| it.fingerprint == record.subject.fingerprint),
         },

@@ -109,11 +109,8 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
 
     fn encode(&self, error: &Failure<E>, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
         match error {
-            Failure::Handler(error) => self.inner.encode(error, coder).inspect_err(|_| {
-                // Recorded as a mark only, it would read as an effect that stands.
-                self.note(Verdict::Release);
-                mark();
-            }),
+            // Recorded as a mark only, it would read as an effect that stands.
+            Failure::Handler(error) => self.inner.encode(error, coder).inspect_err(|_| mark()),
             _ => Err("a refusal is not recorded".into()),
         }
     }
@@ -127,6 +124,10 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
 
     fn reads(stored: &Stored) -> Result<Outline, BoxError> {
         P::reads(stored)
+    }
+
+    fn carried_out(&self, verdict: Verdict) {
+        self.note(verdict);
     }
 
     fn is_copy(error: &Failure<E>, copy: &Failure<E>) -> bool {

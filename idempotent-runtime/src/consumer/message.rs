@@ -98,8 +98,10 @@ impl Message {
 
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
     /// record of its own. The handler does not run if an earlier one has had its effect with this
-    /// payload, runs, or is uncertain. Put it back when its dead letter is acknowledged: an earlier
-    /// delivery that comes later has its own effect.
+    /// payload, runs, is uncertain, or has steps that are not undone. One whose consumer vanished
+    /// counts as its `on_crash` makes of it: under `uncertain` it is uncertain. Put the message back
+    /// when its dead letter is acknowledged: an earlier delivery that comes later has its own
+    /// effect.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;
         self
@@ -287,13 +289,11 @@ impl<'a, P, N> Delivery<'a, P, N> {
             disposition,
             settings: Arc::clone(&settings),
             record,
-            is_recorded: false,
         };
         let mut judge = Judge {
             settings: &settings,
             delivery: self.delivery,
             verdict: Verdict::Release,
-            lost_lease: false,
         };
         let request = match self.request.unwrap_or_else(|| self.call.prepare()) {
             Ok(request) => request,
@@ -315,14 +315,10 @@ impl<'a, P, N> Delivery<'a, P, N> {
             None => ended.await,
         };
         judge.verdict = noting.noted();
-        judge.lost_lease = hold.has_lost_lease();
         let disposition = match hold.is_lost() {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
-        Decided {
-            is_recorded: matches!(report, CallReport::Executed { recorded: true, .. }),
-            ..decided(disposition, Some(id))
-        }
+        decided(disposition, Some(id))
     }
 }

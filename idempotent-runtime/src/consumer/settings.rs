@@ -39,6 +39,13 @@ pub(super) struct Settings {
     pub(super) on_failure: OnFailure,
 }
 
+impl Settings {
+    pub(super) fn on_crash(&self) -> OnCrash {
+        let of_handle = self.handle.defaults().on_crash;
+        self.on_crash.unwrap_or(of_handle)
+    }
+}
+
 /// Sets up a consumer. `broker_retention`, or `broker_retention_unlimited`, is required.
 ///
 /// | setting | default |
@@ -223,8 +230,7 @@ impl ConsumerBuilder {
         let lease = settings.lease.unwrap_or(defaults.lease);
         check_durations(settings.ttl, lease, settings.handle.timer())?;
         check_lease(Some(settings.ttl), settings.lease)?;
-        let on_crash = settings.on_crash.unwrap_or(defaults.on_crash);
-        settings.handle.store().accepts(on_crash)?;
+        settings.handle.store().accepts(settings.on_crash())?;
         Ok(Consumer(Arc::new(settings)))
     }
 }

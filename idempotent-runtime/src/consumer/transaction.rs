@@ -13,6 +13,7 @@ use super::{
 use crate::{
     error::BoxError,
     outcome::{OnError, Whole},
+    record::Version,
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, transact},
@@ -94,27 +95,35 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         let hold = Hold::default();
+        let mut written = None;
         let decided = self.decide(&hold, async |request, on_error| {
             let typed = Typed {
                 on_error,
                 keep: Whole,
             };
-            run_in(request, typed, connection, handled).await
+            let finished = run_in(request, typed, connection, handled).await;
+            written = finished.written;
+            (finished.answer, finished.report)
         });
-        Staged(decided.await)
+        let decided = decided.await;
+        Staged { decided, written }
     }
 }
 
 /// Says what is to be done with a message once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
-pub struct Staged(Decided);
+pub struct Staged {
+    decided: Decided,
+    /// The version of its record that the transaction wrote.
+    written: Option<Version>,
+}
 
 impl Staged {
     /// Tells what is to be done with the message if the commit succeeds. Store a dead letter in the
     /// transaction before it is committed, and the two cannot part.
     pub fn disposition(&self) -> &Disposition {
-        &self.0.disposition
+        &self.decided.disposition
     }
 
     /// Commits the transaction that the message was run in, or rolls it back where the message is
@@ -130,7 +139,10 @@ impl Staged {
     where
         DB: Database<Connection: SqlConnection>,
     {
-        let Self(mut decided) = self;
+        let Self {
+            mut decided,
+            written,
+        } = self;
         let again = |error: BoxError| Disposition::Retry {
             after: Duration::from_secs(1),
             error: Some(error),
@@ -145,7 +157,7 @@ impl Staged {
             let _rolled_back = tx.rollback().await;
         } else if let Err(error) = tx.commit().await {
             decided.disposition = again(error.into());
-        } else if !decided.stands().await {
+        } else if !decided.stands(written).await {
             decided.disposition = again(
                 "the record does not stand: the transaction is nested in another one, or is not that of the message"
                     .into(),

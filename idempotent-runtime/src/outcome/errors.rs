@@ -36,6 +36,11 @@ pub trait OnError<E> {
     /// Tells whether what was decoded is the error that was encoded.
     #[doc(hidden)]
     fn is_copy(error: &E, copy: &E) -> bool;
+    /// Notes what became of an error that could not be recorded, whatever the verdict was.
+    #[doc(hidden)]
+    fn carried_out(&self, verdict: Verdict) {
+        let _ = verdict;
+    }
 }
 
 fn not_stored<E>() -> Result<E, BoxError> {

@@ -142,7 +142,7 @@ impl ActiveCall {
         self.attempt.insert(attempt).clone()
     }
 
-    fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
+    pub(super) fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
         let finished = record.finished.unwrap_or(now);
         self.how = CallReport::Replayed {
             finished,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     lease::{Ending, Refusal},
     observe::{Observers, RecordChange},
-    record::{OutcomeKind, Record, State, Version},
+    record::{OutcomeKind, Record, State, Time, Version},
     run::{answered, lease::Lease},
     store::{Snapshot, Store, StoreError, Swap},
 };
@@ -17,8 +17,8 @@ pub(crate) enum Ended {
     Stands(Version),
     /// It stood already, or something equal does.
     StoodAlready(Arc<Record>),
-    /// The lease was lost; the record that stands there now, where the store was asked.
-    Lost(Option<Arc<Record>>),
+    /// The lease was lost; the outcome that stands there now, and the time by the store's clock.
+    Lost(Option<(Arc<Record>, Time)>),
 }
 
 impl Ended {
@@ -79,9 +79,8 @@ pub(crate) async fn end(
                         tell(RecordChange::LeaseLost);
                     }
                     let record = record.and_then(|record| lease.holding.answer(&record));
-                    return Ok(Ended::Lost(
-                        record.filter(|record| answers(record, &snapshot)),
-                    ));
+                    let record = record.filter(|record| answers(record, &snapshot));
+                    return Ok(Ended::Lost(record.map(|record| (record, snapshot.now))));
                 }
             },
         }

@@ -129,6 +129,11 @@ impl HeldLease {
         &self.lease.attempt
     }
 
+    /// Whether another attempt may hold the record by now, as far as is known here.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.lease.attempt.is_lost() || self.lease.is_over(self.handle.timer().now())
+    }
+
     pub(crate) fn meaning(&self) -> Meaning {
         self.lease.holding.meaning()
     }

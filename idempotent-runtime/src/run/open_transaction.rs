@@ -48,6 +48,11 @@ pub(crate) struct RecordedIn {
 }
 
 impl RecordedIn {
+    /// A query for the version of the record.
+    pub(crate) fn version_query(&self) -> Option<String> {
+        self.handle.store().version_query(&self.id)
+    }
+
     /// Whether the record may be gone by now, because its time is over.
     pub(crate) fn may_be_gone(&self) -> bool {
         match self.draft.expires {
@@ -77,7 +82,8 @@ impl OpenTransaction {
         OPEN.scope(Arc::clone(self), inside)
     }
 
-    /// The outcomes by which its commit can be found out: the first one, and the last.
+    /// The outcomes by which its commit may be found out: the first one, and the last. A savepoint
+    /// of the application's may have taken either back.
     pub(crate) fn take_recorded(&self) -> Vec<RecordedIn> {
         let recorded = std::mem::take(&mut self.calls().recorded);
         recorded.into_iter().flatten().collect()

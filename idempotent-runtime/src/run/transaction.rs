@@ -16,10 +16,10 @@ pub(crate) use self::claim::Claimed;
 use crate::{
     attempt::Attempt,
     lease::Ending,
-    observe::CallReport,
+    observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
-    record::State,
+    record::{State, Version},
     request::Request,
     run::{
         active_call::{ActiveCall, Instead},
@@ -34,8 +34,10 @@ pub struct Joined<P, K> {
     call: Box<ActiveCall>,
     typed: Typed<P, K>,
     attempt: Attempt,
-    /// None where the call runs unprotected: then it has no rows to undo, either.
-    claimed: Option<(Claimed, Savepoint)>,
+    /// None where the call runs unprotected.
+    claimed: Option<Claimed>,
+    /// The place before the body; none where no transaction is open.
+    savepoint: Option<Savepoint>,
 }
 
 /// Claims inside the transaction; the answer of the call instead, if its body is not to run.
@@ -53,13 +55,11 @@ where
 {
     let is_recorded = request.in_transaction();
     let mut call = ActiveCall::new(request);
-    let open = match is_recorded {
-        true => check_open(connection).await,
-        false => Ok(()),
-    };
+    let open = check_open(connection).await;
+    let has_place = open.is_ok();
     let admitted = match open {
-        Ok(()) => call.admit_in(connection.connection()).await,
-        Err(error) => Err(Instead::Refused(error)),
+        Err(error) if is_recorded => Err(Instead::Refused(error)),
+        _ => call.admit_in(connection.connection()).await,
     };
     let instead = match admitted {
         Err(instead) => instead,
@@ -67,20 +67,19 @@ where
             if let Some(claimed) = &claimed {
                 call.tell_in(&claimed.attempt, claimed.change);
             }
-            let claimed = match claimed {
-                None => Ok(None),
-                Some(claimed) => Savepoint::set(connection)
-                    .await
-                    .map(|savepoint| Some((claimed, savepoint))),
+            let savepoint = match has_place {
+                true => Savepoint::set(connection).await.map(Some),
+                false => Ok(None),
             };
-            match claimed {
+            match savepoint {
                 Err(error) => Instead::Refused(error.into()),
-                Ok(claimed) => {
+                Ok(savepoint) => {
                     return Ok(Joined {
                         call,
                         typed,
                         attempt,
                         claimed,
+                        savepoint,
                     });
                 }
             }
@@ -110,7 +109,26 @@ impl<P, K> Joined<P, K> {
         P: OnError<R::Error>,
         K: Keep<R::Value> + Clone,
     {
-        self.end(connection, own).await.0
+        self.end(connection, own).await.answer
+    }
+}
+
+/// The answer to a call that was a part of a transaction.
+pub(crate) struct Finished<R> {
+    pub(crate) answer: R,
+    pub(crate) report: CallReport,
+    /// The version that it wrote, which stands once the transaction has committed.
+    pub(crate) written: Option<Version>,
+}
+
+impl<R> From<(R, CallReport)> for Finished<R> {
+    fn from((answer, report): (R, CallReport)) -> Self {
+        let written = None;
+        Self {
+            answer,
+            report,
+            written,
+        }
     }
 }
 
@@ -120,7 +138,7 @@ pub(crate) async fn run_in<C, R, P, K, F>(
     typed: Typed<P, K>,
     connection: &mut C,
     body: F,
-) -> (R, CallReport)
+) -> Finished<R>
 where
     C: SqlConnection,
     R: Outcome,
@@ -131,7 +149,7 @@ where
 {
     let mut joined = match join(request, typed, connection).await {
         Ok(joined) => joined,
-        Err(answer) => return answer,
+        Err(answer) => return answer.into(),
     };
     let own = {
         let Joined { call, attempt, .. } = &mut joined;
@@ -147,7 +165,7 @@ impl<P, K> Joined<P, K> {
     /// The rows of an `Err` are undone first. If they cannot be, the transaction is gone, and so is
     /// the claim. An `Err` that has left the transaction aborted may come from a conflict with
     /// another one, so it is no outcome.
-    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
+    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> Finished<R>
     where
         C: SqlConnection,
         R: Outcome,
@@ -155,17 +173,65 @@ impl<P, K> Joined<P, K> {
         P: OnError<R::Error>,
         K: Keep<R::Value> + Clone,
     {
-        let mut own = own.into_result();
-        let Some((claimed, savepoint)) = self.claimed else {
-            return self.typed.own(&mut self.call, own, None).await;
+        let own = own.into_result();
+        let Some(claimed) = self.claimed.take() else {
+            return self.end_unprotected(connection, own).await.into();
         };
+        let Some(savepoint) = self.savepoint.take() else {
+            unreachable!("a claim has a place before its body")
+        };
+        self.record(connection, own, (claimed, savepoint)).await
+    }
+
+    /// Ends a call without a record. Its transaction is looked at all the same: the commit of one
+    /// that has ended may be answered as if all was well.
+    async fn end_unprotected<C, R>(
+        mut self,
+        connection: &mut C,
+        own: Result<R::Value, R::Error>,
+    ) -> (R, CallReport)
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let (call, typed) = (&mut self.call, &self.typed);
+        if let Some(savepoint) = self.savepoint {
+            if own.is_err() {
+                // Where that fails, the transaction is gone.
+                let _undone = savepoint.roll_back(connection).await;
+            }
+            let released = savepoint.release(connection).await;
+            if own.is_ok() && released.is_err() {
+                let ended = Instead::Refused(call.transaction_ended());
+                return typed.instead(call, ended).await;
+            }
+        }
+        typed.own(call, own, None).await
+    }
+
+    async fn record<C, R>(
+        mut self,
+        connection: &mut C,
+        mut own: Result<R::Value, R::Error>,
+        (claimed, savepoint): (Claimed, Savepoint),
+    ) -> Finished<R>
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
         let (call, typed) = (&mut self.call, &self.typed);
         let is_aborted = own.is_err() && is_aborted(connection).await;
         if own.is_err() {
             if savepoint.roll_back(connection).await.is_err() {
                 open_transaction::ends(connection.connection());
                 call.executed_in(&claimed, false);
-                return typed.own(call, own, None).await;
+                return typed.own(call, own, None).await.into();
             }
             // Nothing of the body stands that a second run could double.
             call.request.on_crash = OnCrash::Rerun;
@@ -178,38 +244,51 @@ impl<P, K> Joined<P, K> {
         open_transaction::ends(connection.connection());
         let ended = ended.map(|ended| {
             ended.map(|(change, recorded)| {
-                call.tell_in(&claimed.attempt, change);
+                let version = recorded.draft.version;
+                call.tell_in(&claimed.attempt, staged(change));
                 if recorded.draft.state == State::Done {
                     open_transaction::recorded(connection.connection(), recorded);
                 }
+                version
             })
         });
+        let written = *ended.as_ref().unwrap_or(&None);
         let refusal = match ended {
             // A failure in the body is mostly why nothing more can be written, or nothing is left.
-            recorded if own.is_err() => {
-                call.executed_in(&claimed, matches!(recorded, Ok(Some(()))));
-                None
-            }
-            Ok(Some(())) => {
-                call.executed_in(&claimed, true);
-                None
-            }
+            _ if own.is_err() => None,
+            Ok(Some(_)) => None,
             Ok(None) => Some(call.transaction_ended()),
             Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
             Err(error) => Some(error.into()),
         };
         if refusal.is_some() {
             call.undo_in(connection, &claimed, &savepoint).await;
+        } else {
+            call.executed_in(&claimed, written.is_some());
         }
         if let Err(error) = savepoint.release(connection).await {
             // The commit releases it, too.
             tracing::debug!(%error, "a savepoint is not released");
         }
-        match refusal {
+        let (answer, report) = match refusal {
             // The value behind a reference is not read back: it may stand in rows that are not
             // committed yet.
             None => typed.own(call, own, None).await,
             Some(error) => typed.instead(call, Instead::Refused(error)).await,
+        };
+        Finished {
+            answer,
+            report,
+            written,
         }
+    }
+}
+
+/// A change in a transaction of the application's is no more than staged: only the application
+/// knows whether it commits.
+fn staged(change: RecordChange) -> RecordChange {
+    match change {
+        RecordChange::Recorded | RecordChange::RecordedNotReplayable => RecordChange::Staged,
+        other => other,
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     observe::CallReport,
     outcome::{FromRefusal, OnError, Storable, Whole},
     policy::Verdict,
+    record::{State, Version},
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, transact},
@@ -115,6 +116,7 @@ impl<P> NumberedCall<P> {
             handle: request.handle.clone(),
             id: request.id,
             number: self.number,
+            version: None,
         };
         let noting = Noting::exact(self.on_error);
         let typed = Typed {
@@ -122,7 +124,12 @@ impl<P> NumberedCall<P> {
             keep: Whole,
         };
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
-        let (result, report) = run_in(request, typed, connection, body).await;
+        let finished = run_in(request, typed, connection, body).await;
+        let (result, report) = (finished.answer, finished.report);
+        let moves = Moved {
+            version: finished.written,
+            ..moves
+        };
         let is_own = matches!(result, Err(Failure::Handler(_)));
         let is_recorded = match report {
             CallReport::Executed { recorded, .. } => recorded && noting.noted() != Verdict::Release,
@@ -148,17 +155,26 @@ struct Moved {
     handle: Idempotency,
     id: RecordId,
     number: u64,
+    /// The version of the stream that moved it.
+    version: Option<Version>,
 }
 
 impl Moved {
-    /// Whether others see it. If the store does not tell, the commit counts.
+    /// Whether others see it. If the store does not tell, the commit counts. A stream that went on
+    /// since has another version. One that stands at the number by another version was moved by
+    /// another call.
     async fn stands(&self) -> bool {
         let Ok(snapshot) = self.handle.store().load(&self.id).await else {
             return true;
         };
-        let stored = read(snapshot.record.as_deref()).ok().flatten();
+        let record = snapshot.record.as_deref();
+        let is_own = record.map(|record| record.version) == self.version;
+        let goes_on = record.is_some_and(|record| record.state == State::Running);
+        let stored = read(record).ok().flatten();
         let last = stored.and_then(|it| it.stream.last);
-        last.is_some_and(|last| last.number >= self.number)
+        last.is_some_and(|last| {
+            last.number > self.number || (last.number == self.number && (is_own || goes_on))
+        })
     }
 }
 

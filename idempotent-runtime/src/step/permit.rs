@@ -175,6 +175,7 @@ impl Permit {
             coder: self.handle.coder(),
             schema: self.schema,
             longest: self.handle.defaults().max_outcome,
+            forgets_errors: false,
         }
     }
 

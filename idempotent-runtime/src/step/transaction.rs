@@ -19,9 +19,13 @@ use crate::{
     request::Fingerprintable,
     run::{
         race,
-        typed::{Typed, read::replay, record::keep},
+        typed::{
+            Typed,
+            read::replay,
+            record::{Place, keep},
+        },
     },
-    store::{StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
+    store::{Savepoint, SqlConnection, StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{CommitFailure, Isolation, OwnedConnection, SqlDatabase},
 };
 
@@ -39,7 +43,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// On SQLite the transaction keeps every other write from the file, heartbeats among them. Keep it
 /// shorter than a third of the lease.
 ///
-/// It costs its transaction with two statements, and one look more in an attempt that takes over.
+/// It costs its transaction with two statements and a savepoint, which tells whether the
+/// transaction ended behind the body's back, and one look more in an attempt that takes over.
 ///
 /// # Errors
 ///
@@ -202,6 +207,7 @@ where
         return Ok(Ended::Stands(stands));
     }
     let (attempt, context) = (permit.attempt.clone(), permit.context());
+    let savepoint = Savepoint::set(&mut *tx).await?;
     let mut own = INSIDE.scope(attempt, body(&mut *tx, context)).await;
     if let Err(error) = &own {
         let verdict = typed.on_error.verdict(error, Verdict::Release);
@@ -216,8 +222,13 @@ where
             }
             Verdict::Replay => {}
         }
-        // Without its rows it is a step like any other.
-        let Some(outcome) = keep(&permit.place(), typed, &mut own).await else {
+        // Without its rows it is a step like any other. Nothing is left of an error that cannot be
+        // kept.
+        let place = Place {
+            forgets_errors: true,
+            ..permit.place()
+        };
+        let Some(outcome) = keep(&place, typed, &mut own).await else {
             return Ok(Ended::Own(own));
         };
         let stands = permit.record(outcome).await?;
@@ -226,6 +237,7 @@ where
     let Some(outcome) = keep(&permit.place(), typed, &mut own).await else {
         return Ok(Ended::Own(own));
     };
+    check_end(savepoint, &mut *tx, permit.attempt.operation_name()).await?;
     let done = permit.step(StepState::Done, Some(outcome));
     let stands = permit
         .write_in(tx.connection(), Some(begun.version), &done)
@@ -238,6 +250,21 @@ where
     owned.give_back().await;
     permit.has_committed();
     Ok(Ended::Own(own))
+}
+
+/// Refuses a transaction that has ended although its body says that all is well: the rows are gone,
+/// and what is written now would stand without them.
+async fn check_end(
+    savepoint: Savepoint,
+    connection: &mut impl SqlConnection,
+    operation: &Arc<str>,
+) -> Result<(), Error> {
+    let ended = |error| {
+        tracing::warn!(%operation, %error, "the transaction of a step has ended before its body did");
+        let operation = Arc::clone(operation);
+        Error::TransactionEnded { operation }
+    };
+    savepoint.release(connection).await.map_err(ended)
 }
 
 /// Commits, and finds out a commit whose answer is lost by the step's row.
@@ -312,7 +339,13 @@ where
     let mut owned = OwnedConnection::acquire(pool).await.map_err(refused)?;
     let isolation = Some(Isolation::ReadCommitted);
     let mut tx = owned.begin(isolation).await.map_err(refused)?;
+    let operation = Arc::clone(context.attempt.operation_name());
+    let savepoint = Savepoint::set(&mut *tx).await.map_err(refused)?;
     let own = body(&mut *tx, context).await;
+    if own.is_ok() {
+        let checked = check_end(savepoint, &mut *tx, &operation).await;
+        checked.map_err(E::from_refusal)?;
+    }
     let ended = match &own {
         Ok(_) => tx.commit().await,
         Err(_) => tx.rollback().await,

@@ -205,6 +205,15 @@ pub trait Store: Debug + Send + Sync + 'static {
         Err(error::no_transactions())
     }
 
+    /// Returns the text of a statement for the connection of [`swap_in`](Self::swap_in), which
+    /// selects the version of a record as its one column. `None`, the default, if the store has
+    /// none: a commit whose answer is lost is then unknown.
+    #[doc(hidden)]
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let _ = id;
+        None
+    }
+
     /// Tells whether the store keeps steps. If it does not, a call whose body has steps is refused
     /// before the first of them.
     fn keeps_steps(&self) -> bool {
@@ -307,6 +316,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         (**self).swap_in(connection, id, seen, next).await
+    }
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        (**self).version_query(id)
     }
     fn keeps_steps(&self) -> bool {
         (**self).keeps_steps()

@@ -48,6 +48,12 @@ pub(crate) mod sealed {
             &mut self,
             statement: String,
         ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+        /// Runs statements in one message, and returns the bytes that their rows hold.
+        fn query(
+            &mut self,
+            statements: String,
+        ) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
     }
 }
 
@@ -81,6 +87,14 @@ macro_rules! connections {
                 let failed = |error| super::$module::failure::of(error, "marking a place in a transaction");
                 done.map(drop).map_err(failed)
             }
+
+            async fn query(&mut self, statements: String) -> Result<Vec<Vec<u8>>, StoreError> {
+                let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements));
+                let failed = |error| super::$module::failure::of(error, "looking at what a transaction wrote");
+                let rows = sqlx::Executor::fetch_all(self, statements).await.map_err(failed)?;
+                let bytes = rows.iter().map(|row| sqlx::Row::try_get(row, 0).map_err(failed));
+                bytes.collect()
+            }
         }
 
         #[cfg(feature = $feature)]
@@ -99,6 +113,10 @@ macro_rules! connections {
 
             async fn execute(&mut self, statement: String) -> Result<(), StoreError> {
                 sealed::Sealed::execute(&mut **self, statement).await
+            }
+
+            async fn query(&mut self, statements: String) -> Result<Vec<Vec<u8>>, StoreError> {
+                sealed::Sealed::query(&mut **self, statements).await
             }
         }
     )* };
@@ -157,6 +175,18 @@ impl Savepoint {
         let statement = format!("RELEASE SAVEPOINT {name}");
         connection.execute(statement).await
     }
+
+    /// The same, and returns the bytes that these queries find behind it, all in one message.
+    pub(crate) async fn release_and_query(
+        self,
+        connection: &mut impl SqlConnection,
+        queries: &[String],
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let Self(name) = self;
+        let mut statements = vec![format!("RELEASE SAVEPOINT {name}")];
+        statements.extend_from_slice(queries);
+        connection.query(statements.join("; ")).await
+    }
 }
 
 /// Whether the transaction takes no statement any more, as after one that failed on Postgres.
@@ -206,6 +236,10 @@ mod tests {
 
         async fn execute(&mut self, _: String) -> Result<(), StoreError> {
             Ok(())
+        }
+
+        async fn query(&mut self, _: String) -> Result<Vec<Vec<u8>>, StoreError> {
+            Ok(Vec::new())
         }
     }
 

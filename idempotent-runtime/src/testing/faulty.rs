@@ -316,6 +316,10 @@ impl Store for FaultyStore {
         self.through(arrived, "writing a record", swapping).await
     }
 
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        self.inner.version_query(id)
+    }
+
     fn keeps_steps(&self) -> bool {
         self.inner.keeps_steps()
     }

@@ -32,7 +32,9 @@ use crate::{
 /// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the
 ///   outcomes that were recorded inside. The caller gets what its body returned, or the body runs
 ///   again. The answer is [`Error::CommitUnknown`] in three cases: the database does not tell for
-///   10 seconds more, no call inside recorded an outcome, or the outcome has expired meanwhile.
+///   10 seconds more, the outcome has expired meanwhile, or no outcome proves the commit. That is so
+///   if no call inside recorded one, and if the body went back to a savepoint of its own behind the
+///   first one and behind the last one.
 ///
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of
@@ -197,23 +199,42 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         };
         // If the place before the body is gone, the commit would not be of the body's transaction.
         // Half of a call must not be committed, either.
-        let released = in_time(savepoint.release(&mut *tx)).await;
-        let released = released.unwrap_or_else(|| Err(silence::<DB>()));
-        if released.is_err() || open.has_unfinished() {
-            let ended = Error::TransactionEnded {
-                operation: unnamed(),
-            };
-            let turn = match released {
-                Err(error) if is_broken::<DB>(&error) => refused::<DB, _, _>(error),
-                _ => Turn::Answer(Err(E::from_refusal(ended))),
-            };
-            return (turn, answer(tx.rollback()).await.is_ok());
-        }
+        let released = in_time(release(savepoint, &mut tx, open)).await;
+        let witnesses = match released.unwrap_or_else(|| Err(silence::<DB>())) {
+            Ok(witnesses) if !open.has_unfinished() => witnesses,
+            Err(error) if is_broken::<DB>(&error) => {
+                let turn = refused::<DB, _, _>(error);
+                return (turn, answer(tx.rollback()).await.is_ok());
+            }
+            _ended => {
+                let operation = unnamed();
+                let ended = E::from_refusal(Error::TransactionEnded { operation });
+                return (
+                    Turn::Answer(Err(ended)),
+                    answer(tx.rollback()).await.is_ok(),
+                );
+            }
+        };
         match answer(tx.commit()).await {
             Ok(()) => (Turn::Answer(Ok(value)), true),
-            Err(error) => (uncommitted::<DB, _, _>(error, open, value), false),
+            Err(error) => (uncommitted::<DB, _, _>(error, witnesses, value), false),
         }
     }
+}
+
+/// Forgets the place before the body, and returns the outcomes that prove a commit: those that no
+/// savepoint of the application's took back.
+async fn release<DB: SqlDatabase>(
+    savepoint: Savepoint,
+    tx: &mut Transaction<'_, DB>,
+    open: &OpenTransaction,
+) -> Result<Vec<RecordedIn>, StoreError> {
+    let mut recorded = open.take_recorded();
+    let queries = recorded.iter().filter_map(RecordedIn::version_query);
+    let queries: Vec<_> = queries.collect();
+    let stand = savepoint.release_and_query(&mut **tx, &queries).await?;
+    recorded.retain(|it| stand.contains(&it.draft.version.to_bytes().to_vec()));
+    Ok(recorded)
 }
 
 /// Waits no longer than a database may be silent.
@@ -237,7 +258,7 @@ fn refused<DB: SqlDatabase, V, E: FromRefusal>(error: StoreError) -> Turn<V, E> 
 
 fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
     error: sqlx::Error,
-    open: &OpenTransaction,
+    witnesses: Vec<RecordedIn>,
     value: V,
 ) -> Turn<V, E> {
     match CommitFailure::of::<DB>(error) {
@@ -246,6 +267,6 @@ fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
             operation: unnamed(),
             source,
         }))),
-        CommitFailure::Unknown => Turn::Lost(open.take_recorded(), value),
+        CommitFailure::Unknown => Turn::Lost(witnesses, value),
     }
 }

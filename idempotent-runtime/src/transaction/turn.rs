@@ -123,7 +123,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
+        let (attempt, claimed, savepoint) = match self.claim(&mut tx, P::RELEASES).await {
             Ok(claimed) => claimed,
             Err(Refused::Undone(turn)) => return (turn, self.roll_back(tx).await),
             Err(Refused::Written(turn)) => return (turn, self.commit(tx).await.is_ok()),
@@ -133,7 +133,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut *tx))));
             self.call.run_in(&attempt, body).await
         };
-        self.after(tx, own.into_result(), claimed).await
+        self.after(tx, own.into_result(), claimed, savepoint).await
     }
 
     /// Goes on behind the body. A conflict that its error tells of counts before any verdict.
@@ -141,7 +141,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         &mut self,
         mut tx: Transaction<'_, DB>,
         own: Result<T, E>,
-        claimed: Option<(Claimed, Option<Savepoint>)>,
+        claimed: Option<Claimed>,
+        savepoint: Option<Savepoint>,
     ) -> (Turn<T, E>, bool)
     where
         E: StdError + 'static,
@@ -162,7 +163,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             is_aborted = probe.is_err();
         }
         match claimed {
-            Some((claimed, savepoint)) => {
+            Some(claimed) => {
                 if is_aborted {
                     self.call.executed_in(&claimed, false);
                     return (Turn::Own(own), self.roll_back(tx).await);
@@ -170,10 +171,34 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 self.record(tx, own, claimed, savepoint).await
             }
             None if own.is_err() => (Turn::Own(own), self.roll_back(tx).await),
-            None => match self.commit(tx).await {
-                Ok(()) => (Turn::Own(own), true),
-                Err(error) => (self.uncommitted(error, None), false),
-            },
+            None => self.commit_unprotected(tx, own, savepoint).await,
+        }
+    }
+
+    /// Commits a call without a record, unless its transaction has ended: a COMMIT would be
+    /// answered as if all was well.
+    async fn commit_unprotected<T, E>(
+        &mut self,
+        mut tx: Transaction<'_, DB>,
+        own: Result<T, E>,
+        savepoint: Option<Savepoint>,
+    ) -> (Turn<T, E>, bool) {
+        if let Some(savepoint) = savepoint {
+            let released = self.in_time(savepoint.release(&mut *tx)).await;
+            let turn = match released.unwrap_or_else(|| Err(silence::<DB>())) {
+                Ok(()) => None,
+                Err(error) if is_broken::<DB>(&error) => Some(Self::refused(error)),
+                Err(_) => Some(Turn::Instead(Instead::Refused(
+                    self.call.transaction_ended(),
+                ))),
+            };
+            if let Some(turn) = turn {
+                return (turn, self.roll_back(tx).await);
+            }
+        }
+        match self.commit(tx).await {
+            Ok(()) => (Turn::Own(own), true),
+            Err(error) => (self.uncommitted(error, None), false),
         }
     }
 
@@ -234,7 +259,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         &mut self,
         tx: &mut Transaction<'_, DB>,
         releases: bool,
-    ) -> Result<(Attempt, Option<(Claimed, Option<Savepoint>)>), Refused<T, E>> {
+    ) -> Result<(Attempt, Option<Claimed>, Option<Savepoint>), Refused<T, E>> {
         // A try before this one may have set it, for its own `Err`.
         self.call.request.on_crash = OnCrash::Uncertain;
         let handle = self.call.request.handle.clone();
@@ -249,10 +274,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
             }
         };
-        let Some(claimed) = claimed else {
-            return Ok((attempt, None));
-        };
-        let savepoint = match releases {
+        // Without a record, the place tells whether the transaction has ended meanwhile.
+        let savepoint = match releases && claimed.is_some() {
             true => None,
             false => match self.in_time(Savepoint::set(&mut **tx)).await {
                 Some(Ok(savepoint)) => Some(savepoint),
@@ -260,7 +283,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 None => return Err(Refused::Broken(Self::refused(silence::<DB>()))),
             },
         };
-        Ok((attempt, Some((claimed, savepoint))))
+        Ok((attempt, claimed, savepoint))
     }
 
     /// Tells how a transaction ends in which something else answers the call.

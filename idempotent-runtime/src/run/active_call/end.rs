@@ -51,7 +51,7 @@ impl ActiveCall {
                 return Some(instead);
             }
         }
-        self.held = None;
+        let is_stale = self.held.take().is_some_and(|held| held.is_stale());
         let (recorded, outcome, instead) = match ended {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, outcome, Some(Instead::Recorded(record)))
@@ -59,14 +59,14 @@ impl ActiveCall {
             Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (true, outcome, None),
             // After a release the key may have gone to a call with other arguments: its outcome is
             // not ours.
-            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
-                true,
-                CallOutcome::LeaseLost,
-                Some(Instead::Recorded(record)),
-            ),
-            Ok(Ended::Lost(_)) => {
-                return Some(Instead::Refused(self.lease_lost()));
+            Ok(Ended::Lost(Some((record, now)))) if self.request.is_about(&record) => {
+                let instead = self.recorded(record, now, false);
+                self.outcome = CallOutcome::LeaseLost;
+                return Some(instead);
             }
+            // Another attempt may have recorded what every later call gets.
+            Err(_) if is_stale => return Some(Instead::Refused(self.lease_lost())),
+            Ok(Ended::Lost(_)) => return Some(Instead::Refused(self.lease_lost())),
             Err(_) => (false, outcome, None),
         };
         self.executed(attempt, outcome, recorded);

@@ -62,15 +62,30 @@ where
     if own.is_ok() || !call.keeps_undos() {
         call.know(Ending::Done(RawOutcome::not_replayable()));
     }
-    match keep(&Place::of(request), typed, own).await {
+    let place = Place {
+        // The rows of an `Err` are undone.
+        forgets_errors: call.held.is_none(),
+        ..Place::of(request)
+    };
+    match keep(&place, typed, own).await {
         Some(outcome) => Ending::Done(outcome),
-        None if request.on_crash == OnCrash::Rerun => Ending::Release,
-        None => Ending::Uncertain,
+        None => unrecorded(request, &typed.on_error),
     }
 }
 
+/// The ending of a call whose error is no outcome.
+fn unrecorded<E, P: OnError<E>>(request: &Request, on_error: &P) -> Ending {
+    let (verdict, ending) = match request.on_crash {
+        OnCrash::Rerun => (Verdict::Release, Ending::Release),
+        _ => (Verdict::Uncertain, Ending::Uncertain),
+    };
+    on_error.carried_out(verdict);
+    ending
+}
+
 /// Makes the outcome that is stored of a body's result, and puts in the result's place exactly what
-/// a replay would give. `None` where it is an error of ours, which is no outcome.
+/// a replay would give. `None` where it is an error of ours, which is no outcome, and where an error
+/// cannot be kept that leaves nothing.
 pub(crate) async fn keep<T, E, P, K>(
     place: &Place<'_>,
     typed: &Typed<P, K>,
@@ -97,27 +112,30 @@ where
     };
     let outcome = match place.fit(encoded, otherwise)? {
         Ok(outcome) => outcome,
-        Err(lost) => return Some(lost),
+        Err(why) => return place.not_replayable(own.is_err(), &why),
     };
     if K::LOADS && outcome.kind == OutcomeKind::Value {
         // The reference is what counts, and loading may take a while: it is recorded first.
         let stored = Stored::new(outcome.clone(), place.coder.clone());
-        return Some(match K::reads(&stored) {
-            Ok(_) => outcome,
-            Err(error) => place.not_replayable(&error),
-        });
+        return match K::reads(&stored) {
+            Ok(_) => Some(outcome),
+            Err(error) => place.not_replayable(own.is_err(), &error),
+        };
     }
     let mut reading = pin!(decode(place, typed, outcome.clone()));
-    Some(match poll_fn(|cx| as_own(|| reading.as_mut().poll(cx))).await {
+    match poll_fn(|cx| as_own(|| reading.as_mut().poll(cx))).await {
         Ok(replayed) if is_copy::<_, _, P, K>(own, &replayed) => {
             *own = replayed;
-            outcome
+            Some(outcome)
         }
         Ok(_) => place.not_replayable(
+            own.is_err(),
             &"it comes back as another value, as `Some(None)` and `Some(())` do in JSON: return another type, or give the handle another `codec`",
         ),
-        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => place.not_replayable(&error),
-    })
+        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
+            place.not_replayable(own.is_err(), &error)
+        }
+    }
 }
 
 fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T, E>) -> bool {
@@ -137,6 +155,8 @@ pub(crate) struct Place<'a> {
     pub(crate) schema: u32,
     /// How many bytes it may have.
     pub(crate) longest: usize,
+    /// Whether an error leaves nothing behind, so that one which cannot be kept is forgotten.
+    pub(crate) forgets_errors: bool,
 }
 
 impl<'a> Place<'a> {
@@ -147,17 +167,18 @@ impl<'a> Place<'a> {
             coder: request.handle.coder(),
             schema: request.version,
             longest: request.handle.defaults().max_outcome,
+            forgets_errors: false,
         }
     }
 
-    /// The outcome as it is to be kept, or the mark of one that cannot be. `None` where it is an
-    /// error of ours. The mark of that counts also where encoding went well, because a type of the
-    /// application's may put other words in the refusal's place.
+    /// The outcome as it is to be kept, or why it cannot be. `None` where it is an error of ours.
+    /// The mark of that counts also where encoding went well, because a type of the application's
+    /// may put other words in the refusal's place.
     fn fit(
         &self,
         encoded: Result<RawOutcome, BoxError>,
         cannot_be_encoded: &str,
-    ) -> Option<Result<RawOutcome, RawOutcome>> {
+    ) -> Option<Result<RawOutcome, String>> {
         if take_mark() {
             return None;
         }
@@ -165,21 +186,26 @@ impl<'a> Place<'a> {
             Ok(outcome) if outcome.bytes.len() <= self.longest => {
                 Ok(outcome.with_schema(self.schema))
             }
-            Ok(outcome) => {
-                let bytes = outcome.bytes.len();
-                Err(self.not_replayable(&format_args!("{bytes} bytes")))
-            }
+            Ok(outcome) => Err(format!("{} bytes", outcome.bytes.len())),
             // The words of a `Serialize` may quote the value.
-            Err(_) => Err(self.not_replayable(&cannot_be_encoded)),
+            Err(_) => Err(cannot_be_encoded.to_owned()),
         })
     }
 
-    fn not_replayable(&self, why: &dyn std::fmt::Display) -> RawOutcome {
+    /// The mark of an outcome that cannot be kept; `None` where nothing is left of it.
+    fn not_replayable(&self, is_error: bool, why: &dyn std::fmt::Display) -> Option<RawOutcome> {
         let (operation, id) = (self.operation, self.id.short());
+        if is_error && self.forgets_errors {
+            tracing::warn!(
+                operation, %id, %why,
+                "an error cannot be stored or read back: its rows are undone, and nothing is recorded"
+            );
+            return None;
+        }
         tracing::warn!(
             operation, %id, %why,
             "an outcome cannot be stored or read back: duplicates will be told that it happened"
         );
-        RawOutcome::not_replayable()
+        Some(RawOutcome::not_replayable())
     }
 }

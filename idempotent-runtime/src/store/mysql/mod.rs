@@ -302,6 +302,13 @@ impl Store for MySqlStore {
             .await
     }
 
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let (prefix, id) = (&self.inner.prefix, id.to_hex());
+        Some(format!(
+            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
+        ))
+    }
+
     fn keeps_steps(&self) -> bool {
         true
     }

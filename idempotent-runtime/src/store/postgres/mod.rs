@@ -319,6 +319,13 @@ impl Store for PostgresStore {
             .await
     }
 
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let (prefix, id) = (&self.inner.prefix, id.to_hex());
+        Some(format!(
+            "SELECT version FROM {prefix}records WHERE id = decode('{id}', 'hex')"
+        ))
+    }
+
     fn keeps_steps(&self) -> bool {
         true
     }

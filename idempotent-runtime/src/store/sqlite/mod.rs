@@ -275,6 +275,13 @@ impl Store for SqliteStore {
         statements.swap(connection, id, seen, next).await
     }
 
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let (prefix, id) = (&self.inner.prefix, id.to_hex());
+        Some(format!(
+            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
+        ))
+    }
+
     fn keeps_steps(&self) -> bool {
         true
     }

@@ -329,6 +329,10 @@ impl Store for TieredStore {
         self.primary.swap_in(connection, id, seen, next).await
     }
 
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        self.primary.version_query(id)
+    }
+
     fn keeps_steps(&self) -> bool {
         self.primary.keeps_steps()
     }

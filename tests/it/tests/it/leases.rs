@@ -38,6 +38,7 @@ on_every_store![
     d04_stale_success_without_an_outcome_is_told,
     d04_stale_success_never_adopts_another_request,
     d04_stale_success_never_adopts_what_has_expired,
+    mend_15_a_stale_holder_whose_write_fails_does_not_answer_its_own_value,
     d06_stale_heartbeat_refused,
     d08_rejected_duplicate_deletes_nothing,
     d11_epoch_handed_to_body,
@@ -177,6 +178,21 @@ async fn d04_stale_success_never_adopts_what_has_expired(world: World) {
 
     loses_behind(&gate, stale).await;
     assert_eq!(first.log.count(RecordChange::LeaseLost), 1);
+}
+
+async fn mend_15_a_stale_holder_whose_write_fails_does_not_answer_its_own_value(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (stale, gate) = Charge::of(&world, &first).answers("A").begun().await;
+    first.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
+    world.advance(LEASE).await;
+    first.log.await_step(RecordChange::LeaseLost).await;
+    Charge::of(&world, &second).answers("B").charges().await;
+    first.store.heal();
+    first.fails(Operation::Ending, On::Next, StoreErrorKind::Unavailable);
+
+    loses_behind(&gate, stale).await;
+    first.settled().await;
+    assert_eq!(Charge::of(&world, &first).call().await, Ok("B".into()));
 }
 
 async fn d06_stale_heartbeat_refused(world: World) {

@@ -4,6 +4,7 @@ mod bad_input;
 mod batches;
 mod holds;
 mod kafka;
+mod leases;
 mod nested;
 mod redrives;
 mod told;

@@ -7,8 +7,9 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Idempotency,
+    Error, Idempotency,
     consumer::{Consumer, DeadLetterReason, Disposition},
+    sequence::Decision,
     testing::deliver,
     transaction::{SqlDatabase, Transact},
 };
@@ -16,7 +17,10 @@ use idempotent_runtime::{
 use tokio::time::timeout;
 
 use super::{assert_ack, assert_dead, assert_retry};
-use crate::transactions::shop::{Shop, SqliteShop};
+use crate::transactions::{
+    PlaceError,
+    shop::{PostgresShop, Shop, SqliteShop},
+};
 
 on_every_database![
     i01_i03_a_message_commits_its_rows_once,
@@ -28,6 +32,7 @@ on_every_database![
     a_staged_message_whose_statement_failed_is_no_acknowledgement,
     a_staged_message_of_a_nested_transaction_is_no_acknowledgement,
     a_conflict_is_tried_again_before_the_message_is,
+    mend_06_an_older_record_is_no_proof_of_a_commit,
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -201,6 +206,78 @@ async fn a_staged_message_of_a_nested_transaction_is_no_acknowledgement<
     assert_retry(staged.commit(inner).await);
     outer.rollback().await.expect("it rolls back");
     assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// The record of an earlier delivery, which was released, stands meanwhile.
+async fn mend_06_an_older_record_is_no_proof_of_a_commit<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let consumer = consumer(&shop);
+    let mut failed = shop.begin().await.expect("a transaction");
+    let message = consumer.message("m").without_payload().delivery(1);
+    let released = message.run_in(&mut *failed, async |_| Err::<(), _>(OrderError::SoldOut));
+    drop(released.await);
+    failed.commit().await.expect("it is committed");
+
+    let mut outer = shop.begin().await.expect("a transaction");
+    let mut inner = sqlx::Connection::begin(&mut *outer)
+        .await
+        .expect("a savepoint");
+    let message = consumer.message("m").without_payload().delivery(2);
+    let staged = message.run_in(&mut *inner, async |tx| shop.order(tx, 7).await);
+    let staged = staged.await;
+    assert_retry(staged.commit(inner).await);
+    outer.rollback().await.expect("it rolls back");
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// Another process has the message and the number between a savepoint and the commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_06_the_record_of_another_process_is_no_proof_of_a_commit() {
+    let shop = PostgresShop::new().await;
+    let (consumer, idem) = (consumer(&shop), Idempotency::new(shop.store()));
+    let stream = || idem.sequence("orders", "customer-7").first(1);
+    for is_number in [false, true] {
+        let mut tx = shop.begin().await.expect("a transaction");
+        let savepoint = "SAVEPOINT before_it".to_owned();
+        PostgresShop::run(&mut tx, savepoint)
+            .await
+            .expect("a place");
+        let message = consumer.message(&7_i64).payload(&7_i64).delivery(1);
+        let staged = message.run_in(&mut *tx, async |tx| shop.order(tx, 7).await);
+        let staged = staged.await;
+        let applied = stream().number(1).run_in(&mut *tx, async |tx| {
+            shop.order(tx, 8).await?;
+            Ok::<_, PlaceError>(8_i64)
+        });
+        let applied = applied.await;
+        let back = "ROLLBACK TO before_it".to_owned();
+        PostgresShop::run(&mut tx, back)
+            .await
+            .expect("it goes back");
+        match is_number {
+            false => {
+                assert_ack(place(&shop, &consumer, 7, 2).await, false);
+                assert_retry(staged.commit(tx).await);
+            }
+            true => {
+                drop(staged);
+                let other = stream().number(1).transact(shop.pool(), async |tx| {
+                    shop.order(tx, 9).await?;
+                    Ok::<_, PlaceError>(9_i64)
+                });
+                assert!(matches!(other.await, Ok(Decision::Applied(9))));
+                let ended = applied.commit(tx).await;
+                assert!(
+                    matches!(
+                        ended,
+                        Err(PlaceError::Idempotency(Error::TransactionEnded { .. }))
+                    ),
+                    "{ended:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(shop.orders().await, [7, 9]);
 }
 
 /// Postgres answers the commit of such a transaction as if all was well, and rolls it back.

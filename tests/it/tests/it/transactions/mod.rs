@@ -37,6 +37,7 @@ mod refusals;
 mod savepoints;
 mod shapes;
 pub(crate) mod shop;
+mod unkept;
 
 use idempotent_runtime::{Error, Idempotency, testing::Gate};
 use serde::{Deserialize, Serialize};

@@ -42,6 +42,7 @@ mod conflicts;
 mod costs;
 mod cut;
 mod lost;
+mod unprotected;
 mod waiting;
 
 type Connection<S> = <<S as Shop>::Database as Database>::Connection;

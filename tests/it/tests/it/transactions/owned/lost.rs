@@ -44,6 +44,7 @@ on_both_servers![
     g10_a_record_that_has_expired_still_tells,
     g10_a_record_that_may_be_gone_tells_nothing,
     g10_an_outcome_that_a_savepoint_took_back_tells_nothing,
+    mend_01_a_commit_whose_outcomes_savepoints_took_back_is_not_run_again,
     g10_a_number_that_was_passed_keeps_a_transaction_around_from_running_again,
     g08_a_commit_that_is_always_lost_is_tried_no_more_often_than_said,
 ];
@@ -232,6 +233,37 @@ async fn g10_an_outcome_that_a_savepoint_took_back_tells_nothing<
     .await;
     assert_eq!(ours(placed), Ok(3));
     assert_eq!(away.orders().await, [2, 3]);
+}
+
+/// Every outcome was taken back, by a savepoint of the driver's or by one that it does not know.
+async fn mend_01_a_commit_whose_outcomes_savepoints_took_back_is_not_run_again<
+    S: Remote + Shop<Database: SqlDatabase>,
+>(
+    away: Away<S>,
+) {
+    let (idem, shop) = (Idempotency::new(away.shop.store()), &away.shop);
+    let runs = AtomicU32::new(0);
+    let placed: Placed = transaction(shop.pool(), async |tx| {
+        let mut inner = tx.begin().await?;
+        attribute::place(&idem, shop, &mut inner, "a", 1).await?;
+        inner.rollback().await?;
+        S::run(tx, "SAVEPOINT by_hand".to_owned()).await?;
+        attribute::place(&idem, shop, tx, "b", 2).await?;
+        S::run(tx, "ROLLBACK TO SAVEPOINT by_hand".to_owned()).await?;
+        shop.order(tx, 3).await?;
+        if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+            away.proxy.cut_after(BARE_COMMIT, Disconnect::BeforeAnswer);
+        }
+        Ok(3)
+    })
+    .await;
+    let unknown = ours(placed).expect_err("no record tells");
+    assert!(
+        matches!(unknown, Error::CommitUnknown { .. }),
+        "{unknown:?}"
+    );
+    assert!(!unknown.is_retryable());
+    assert_eq!((runs.into_inner(), away.orders().await), (1, vec![3]));
 }
 
 fn stream(idem: &Idempotency) -> Sequence<FromFirst> {
