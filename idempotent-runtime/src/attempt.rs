@@ -1,6 +1,7 @@
 //! The attempt that runs a body, as the body can ask about it.
 
 mod child_id;
+mod part;
 mod stage;
 mod steps;
 
@@ -18,6 +19,7 @@ use std::{
 use tokio::sync::Notify;
 
 pub use self::child_id::ChildId;
+use self::part::Part;
 pub(crate) use self::{stage::Stage, steps::goes_forward};
 use crate::{identity::RecordId, record::FencingToken, step::StepScope};
 
@@ -71,7 +73,7 @@ pub(crate) fn enter_again<F: Future>(future: F) -> impl Future<Output = F::Outpu
 
 /// One run of a body: which one it is, and the keys that it hands downstream.
 #[derive(Clone)]
-pub struct Attempt(Arc<Inner>);
+pub struct Attempt(Arc<Inner>, Part);
 
 struct Inner {
     id: RecordId,
@@ -93,9 +95,9 @@ struct Inner {
     /// call that a body leaves behind in a task may leave another one, and the last one of a chain
     /// would keep, and drop, all of them.
     around: Vec<Weak<Inner>>,
-    /// How many equal messages it has sent, by what they have in common.
+    /// The messages that it has sent outside its steps.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    sent: std::sync::Mutex<std::collections::HashMap<[u8; 32], u32>>,
+    sent: part::Sent,
     over: AtomicBool,
     stage: AtomicU8,
     lost: AtomicBool,
@@ -110,7 +112,7 @@ impl Attempt {
         token: Option<FencingToken>,
         stage: Stage,
     ) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Inner {
             id,
             child_of: id,
             passes: false,
@@ -125,12 +127,13 @@ impl Attempt {
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-            sent: std::sync::Mutex::default(),
+            sent: part::Sent::default(),
             over: AtomicBool::new(false),
             stage: AtomicU8::new(stage as u8),
             lost: AtomicBool::new(false),
             loss: Notify::new(),
-        }))
+        };
+        Self(Arc::new(inner), Part::default())
     }
 
     /// Notes whether it is of a number of a stream, and whether it `passes` something that no
@@ -143,16 +146,6 @@ impl Attempt {
             inner.passes = passes;
         }
         self
-    }
-
-    /// Counts a message that it sends: how many equal ones it has sent before.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn count(&self, message: [u8; 32]) -> u32 {
-        let sent = self.0.sent.lock();
-        let mut sent = sent.unwrap_or_else(std::sync::PoisonError::into_inner);
-        let count = sent.entry(message).or_default();
-        *count += 1;
-        *count - 1
     }
 
     /// Names what it hands downstream.

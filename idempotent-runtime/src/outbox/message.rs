@@ -1,17 +1,14 @@
 //! A message, and which ones can be sent.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::{
+    attempt::Attempt,
     error::{BoxError, Error},
     framing::{Hex, write_framed},
-    identity::RecordId,
     record::Version,
     sha256::sha256,
 };
@@ -28,8 +25,6 @@ pub struct Message {
     pub(super) key: Option<String>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) payload: Bytes,
-    /// The call in which it was sent, and its number among equal messages.
-    pub(super) sent: Arc<Mutex<Option<(RecordId, u32)>>>,
 }
 
 #[derive(Clone)]
@@ -103,7 +98,6 @@ impl Message {
             key: None,
             headers: Vec::new(),
             payload: payload.into(),
-            sent: Arc::default(),
         }
     }
 
@@ -123,22 +117,24 @@ impl Message {
     /// and is refused where its topic, key or payload is another one.
     ///
     /// Without it, a message inside the body of a call gets an id that is the same in every run of
-    /// the body. Outside of one it is drawn when the message is made, and a clone keeps it.
+    /// the body, and one inside a step in every run of the step. Outside of one it is drawn when the message is made, and a clone keeps it.
     pub fn id<K: fmt::Display + ?Sized>(mut self, id: &K) -> Self {
         self.id = Id::Set(id.to_string());
         self
     }
 
-    /// The id under which it is sent. `attempt` names the call whose body sends it, and counts its
-    /// equal messages.
-    pub(super) fn identity(&self, attempt: Option<(RecordId, u32)>) -> String {
+    /// The id under which it is sent. `attempt` names the body, step or undo that sends it, and
+    /// counts its equal messages.
+    pub(super) fn identity(&self, attempt: Option<&Attempt>) -> String {
         match (&self.id, attempt) {
             (Id::Set(id), _) => id.clone(),
             (Id::Drawn(drawn), None) => Hex(&drawn.to_bytes()).to_string(),
-            (Id::Drawn(_), Some((call, count))) => {
+            (Id::Drawn(drawn), Some(attempt)) => {
+                let digest = self.digest();
+                let (part, count) = attempt.sends(digest, *drawn);
                 let mut bytes = b"idempotent-runtime/outbox-id/1".to_vec();
-                bytes.extend(call.as_bytes());
-                bytes.extend(self.digest());
+                bytes.extend(part.as_bytes());
+                bytes.extend(digest);
                 bytes.extend(count.to_be_bytes());
                 Hex(&sha256(&mut bytes)[..16]).to_string()
             }
@@ -146,7 +142,7 @@ impl Message {
     }
 
     /// Says what equal messages have in common.
-    pub(super) fn digest(&self) -> [u8; 32] {
+    fn digest(&self) -> [u8; 32] {
         let mut bytes = Vec::new();
         write_framed(&mut bytes, self.topic.as_bytes());
         bytes.push(u8::from(self.key.is_some()));

@@ -1,13 +1,10 @@
 //! Writes messages in a transaction of the application's.
 
-use std::sync::PoisonError;
-
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
-    attempt::{Attempt, goes_forward, try_current},
+    attempt::{goes_forward, try_current},
     error::Error,
     handle::TraceParent,
-    identity::RecordId,
     store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
@@ -129,7 +126,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             let operation = attempt.operation_name().clone();
             return Err(Error::LeaseLost { operation });
         }
-        let id = message.identity(attempt.as_ref().map(|attempt| sent(attempt, message)));
+        let id = message.identity(attempt.as_ref());
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
         let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
@@ -181,22 +178,6 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let others = rows.first().map_or(Ok(None), |row| row.number(0));
         let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
         Ok(others.map_err(damaged)? == Some(0))
-    }
-}
-
-/// Names the call whose body sends the message, and counts its equal messages. A clone is the same
-/// message.
-fn sent(attempt: &Attempt, message: &Message) -> (RecordId, u32) {
-    let call = *attempt.child_of();
-    let sent = message.sent.lock();
-    let mut sent = sent.unwrap_or_else(PoisonError::into_inner);
-    match *sent {
-        Some((of, count)) if of == call => (call, count),
-        _ => {
-            let count = attempt.count(message.digest());
-            *sent = Some((call, count));
-            (call, count)
-        }
     }
 }
 

@@ -49,7 +49,16 @@ impl StepName {
 
     /// Names what the step hands downstream: no other step of any call has the same.
     pub(crate) fn in_call(&self, call: &RecordId) -> RecordId {
-        let domain = b"idempotent-runtime/step-of/1".as_slice();
+        self.part_of(call, b"idempotent-runtime/step-of/1")
+    }
+
+    /// Names the undo of the step, likewise.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn undo_in_call(&self, call: &RecordId) -> RecordId {
+        self.part_of(call, b"idempotent-runtime/undo-of/1")
+    }
+
+    fn part_of(&self, call: &RecordId, domain: &[u8]) -> RecordId {
         let mut bytes = [domain, call.as_bytes(), &self.0].concat();
         RecordId::from_bytes(sha256(&mut bytes))
     }

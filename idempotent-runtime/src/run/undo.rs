@@ -256,7 +256,8 @@ impl Undoing {
         let value = value.map(|outcome| Stored::new(outcome, self.handle.coder().clone()));
         let undoing = async { known.undo.run(context, value).await };
         let inside = INSIDE.scope(self.attempt.clone(), undoing);
-        match survive(self.attempt.enter(inside)).await {
+        let attempt = self.attempt.within(step.name, true);
+        match survive(attempt.enter(inside)).await {
             Some(undone) => undone.map_err(|error| error.to_string()),
             None => Err("it panicked".to_owned()),
         }

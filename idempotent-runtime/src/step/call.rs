@@ -281,7 +281,10 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         // Boxed, so that the future of every step does not hold room for it.
         let (permit, stands) = match Box::pin(permit::begin(described)).await {
             Ok(Begun::Run(permit)) => return finish(permit, typed, self.body).await,
-            Ok(Begun::Unprotected(context)) => return (self.body)(context).await,
+            Ok(Begun::Unprotected(context)) => {
+                let (within, body) = (context.within(), self.body);
+                return within.enter(async move { body(context).await }).await;
+            }
             Ok(Begun::Recorded(permit, step)) => (permit, step),
             Err(error) => return Err(E::from_refusal(error)),
         };
@@ -299,9 +302,9 @@ where
     K: Keep<T> + Clone,
 {
     let (attempt, context) = (permit.attempt.clone(), permit.context());
-    let mut own = INSIDE
-        .scope(attempt, async move { body(context).await })
-        .await;
+    let within = context.within();
+    let own = within.enter(async move { body(context).await });
+    let mut own = INSIDE.scope(attempt, own).await;
     if let Err(error) = &own {
         match typed.on_error.verdict(error, Verdict::Release) {
             Verdict::Replay => {}

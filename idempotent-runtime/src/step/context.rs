@@ -23,6 +23,11 @@ impl StepContext {
         }
     }
 
+    /// The attempt, for one run of the step.
+    pub(super) fn within(&self) -> Attempt {
+        self.attempt.within(self.name, false)
+    }
+
     /// A key for a downstream API: 32 lower-case hexadecimal digits. It is the same on every
     /// attempt of the call, and another one for another step, key, scope or operation. No
     /// [`child_key`](Attempt::child_key) of an attempt is equal to it.

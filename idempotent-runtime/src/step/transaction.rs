@@ -208,7 +208,8 @@ where
     }
     let (attempt, context) = (permit.attempt.clone(), permit.context());
     let savepoint = Savepoint::set(&mut *tx).await?;
-    let mut own = INSIDE.scope(attempt, body(&mut *tx, context)).await;
+    let own = context.within().enter(body(&mut *tx, context));
+    let mut own = INSIDE.scope(attempt, own).await;
     if let Err(error) = &own {
         let verdict = typed.on_error.verdict(error, Verdict::Release);
         if tx.rollback().await.is_ok() {
@@ -341,7 +342,7 @@ where
     let mut tx = owned.begin(isolation).await.map_err(refused)?;
     let operation = Arc::clone(context.attempt.operation_name());
     let savepoint = Savepoint::set(&mut *tx).await.map_err(refused)?;
-    let own = body(&mut *tx, context).await;
+    let own = context.within().enter(body(&mut *tx, context)).await;
     if own.is_ok() {
         let checked = check_end(savepoint, &mut *tx, &operation).await;
         checked.map_err(E::from_refusal)?;

@@ -6,6 +6,7 @@ mod faults;
 mod ids;
 mod meetings;
 mod parked;
+mod parts;
 pub(crate) mod postgres;
 mod purges;
 mod relays;
