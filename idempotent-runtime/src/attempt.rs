@@ -2,6 +2,7 @@
 
 mod child_id;
 mod part;
+mod refusals;
 mod stage;
 mod steps;
 
@@ -19,8 +20,12 @@ use std::{
 use tokio::sync::Notify;
 
 pub use self::child_id::ChildId;
-use self::part::Part;
-pub(crate) use self::{stage::Stage, steps::goes_forward};
+use self::{part::Part, refusals::Refusals};
+pub(crate) use self::{
+    refusals::{Asking, WithoutId, refuse},
+    stage::Stage,
+    steps::goes_forward,
+};
 use crate::{identity::RecordId, record::FencingToken, step::StepScope};
 
 tokio::task_local! {
@@ -98,6 +103,8 @@ struct Inner {
     /// The messages that it has sent outside its steps.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     sent: part::Sent,
+    /// The refusals that it was given outside its steps.
+    refusals: Refusals,
     over: AtomicBool,
     stage: AtomicU8,
     lost: AtomicBool,
@@ -128,6 +135,7 @@ impl Attempt {
                 .unwrap_or_default(),
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             sent: part::Sent::default(),
+            refusals: Refusals::default(),
             over: AtomicBool::new(false),
             stage: AtomicU8::new(stage as u8),
             lost: AtomicBool::new(false),

@@ -10,7 +10,7 @@ pub use self::check::LONGEST;
 pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::check::{check_durations, check_lease};
 use crate::{
-    attempt::{Attempt, Stage, is_held},
+    attempt::{Asking, Attempt, Stage, WithoutId, is_held},
     error::Error,
     fingerprint::Arguments,
     handle::{AsHandle, Idempotency, in_force},
@@ -236,6 +236,14 @@ impl Call {
 
     /// Puts everything together; nothing has been written when it fails.
     pub(crate) fn prepare(self) -> Result<Request, Error> {
+        let prepared = self.prepared();
+        if let Err(mistake) = &prepared {
+            Asking::of(WithoutId::Call).answered(Some(mistake));
+        }
+        prepared
+    }
+
+    fn prepared(self) -> Result<Request, Error> {
         let mut described = self.0;
         let Some(handle) = described.handle.take().or_else(in_force) else {
             let operation = described.name;

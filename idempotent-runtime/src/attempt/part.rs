@@ -1,29 +1,37 @@
-//! The part of a body that sends a message.
+//! The part of a body that runs here.
 
+use std::sync::Arc;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
-use super::Attempt;
+use super::{Attempt, refusals::Refusals};
 use crate::record::StepName;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use crate::{identity::RecordId, record::Version};
 
 /// The part of a body that runs here: the body itself, or one run of a step or of an undo in it.
 #[derive(Clone, Default)]
-pub(super) struct Part {
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    inside: Option<Arc<Inside>>,
-}
+pub(super) struct Part(Option<Arc<Inside>>);
 
 /// One run of a step, or of its undo.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 struct Inside {
+    refusals: Refusals,
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     step: StepName,
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     is_undo: bool,
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     sent: Sent,
+}
+
+impl Part {
+    /// The refusals that a step, or its undo, was given; `None` in the body itself.
+    pub(super) fn refusals(&self) -> Option<&Refusals> {
+        self.0.as_ref().map(|inside| &inside.refusals)
+    }
 }
 
 /// The messages that a part has sent, by what equal ones have in common.
@@ -49,28 +57,28 @@ impl Sent {
 impl Attempt {
     /// Returns the same attempt for a new run of a step, or of its undo. Each run counts its own
     /// messages, because a step that is replayed sends none.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+        expect(unused_variables, reason = "no message is sent without a database")
+    )]
     pub(crate) fn within(&self, step: StepName, is_undo: bool) -> Self {
-        let sent = Sent::default();
-        let inside = Some(Arc::new(Inside {
+        let inside = Inside {
+            refusals: Refusals::default(),
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             step,
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             is_undo,
-            sent,
-        }));
-        Self(Arc::clone(&self.0), Part { inside })
-    }
-
-    /// Returns the same attempt: no message is sent without a database.
-    #[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
-    pub(crate) fn within(&self, _: StepName, _: bool) -> Self {
-        self.clone()
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            sent: Sent::default(),
+        };
+        Self(Arc::clone(&self.0), Part(Some(Arc::new(inside))))
     }
 
     /// Names the part that runs here, and counts a message that it sends.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn sends(&self, digest: [u8; 32], message: Version) -> (RecordId, u32) {
         let call = self.child_of();
-        match &self.1.inside {
+        match &self.1.0 {
             None => (*call, self.0.sent.count(digest, message)),
             Some(part) => {
                 let of = match part.is_undo {

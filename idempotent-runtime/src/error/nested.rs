@@ -21,6 +21,23 @@ pub(crate) fn take_mark() -> bool {
     WAS_ENCODED.replace(false)
 }
 
+impl Error {
+    /// Whether it answers the question for good: asked again, it is the same. Any other refusal may
+    /// be gone the next time, so an `Err` that comes of it is no outcome.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::KeyReused { .. }
+                | Self::InvalidKey { .. }
+                | Self::InvalidArguments { .. }
+                | Self::InvalidMessage { .. }
+                | Self::MessageChanged { .. }
+                | Self::Past { .. }
+                | Self::Gap { .. }
+        )
+    }
+}
+
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
         WAS_ENCODED.set(true);

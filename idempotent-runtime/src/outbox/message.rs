@@ -142,7 +142,7 @@ impl Message {
     }
 
     /// Says what equal messages have in common.
-    fn digest(&self) -> [u8; 32] {
+    pub(super) fn digest(&self) -> [u8; 32] {
         let mut bytes = Vec::new();
         write_framed(&mut bytes, self.topic.as_bytes());
         bytes.push(u8::from(self.key.is_some()));

@@ -2,7 +2,7 @@
 
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
-    attempt::{goes_forward, try_current},
+    attempt::{Asking, goes_forward, try_current},
     error::Error,
     handle::TraceParent,
     store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
@@ -116,6 +116,17 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     }
 
     async fn write(
+        &self,
+        connection: &mut DB::Connection,
+        message: &Message,
+    ) -> Result<String, Error> {
+        let asking = Asking::here(message.digest());
+        let written = self.try_to_write(connection, message).await;
+        asking.answered(written.as_ref().err());
+        written
+    }
+
+    async fn try_to_write(
         &self,
         connection: &mut DB::Connection,
         message: &Message,

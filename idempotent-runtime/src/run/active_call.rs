@@ -21,7 +21,7 @@ pub(crate) use self::outcomes::is_kept;
 #[cfg(feature = "sqlite")]
 use crate::attempt::{is_held, is_shut_out};
 use crate::{
-    attempt::{Attempt, Stage, goes_forward},
+    attempt::{Asking, Attempt, Stage, goes_forward},
     error::Error,
     identity::RecordId,
     lease::Ending,
@@ -45,6 +45,8 @@ pub(crate) struct ActiveCall {
     pub(crate) request: Request,
     span: Span,
     began: Option<Duration>,
+    /// The body that makes the call, if one does.
+    asking: Asking,
     /// The attempt that runs the body, once there is one.
     attempt: Option<Attempt>,
     /// The lease that is held while the body runs; none where it runs unprotected.
@@ -74,11 +76,13 @@ impl ActiveCall {
         let (operation, id) = (&*request.operation, &request.id);
         let span = tracing::info_span!("idempotent", operation, %id, outcome = field::Empty);
         let handle = &request.handle;
+        let asking = Asking::here(*id.as_bytes());
         let began = handle.observers().are_there().then(|| handle.timer().now());
         Box::new(Self {
             request,
             span,
             began,
+            asking,
             attempt: None,
             held: None,
             how: CallReport::Refused,
@@ -255,8 +259,22 @@ impl ActiveCall {
         };
     }
 
-    /// Tells observers and the log that the call is answered, with `refusal` if that is the answer.
+    /// Tells observers and the log that the call is answered by what its own body returned. An
+    /// `Err` that may be a refusal in other words is none to the body around, either.
+    pub(crate) fn answered_itself(&mut self, is_error: bool) -> CallReport {
+        let attempt = self.attempt.as_ref();
+        let is_refused = is_error && attempt.is_some_and(Attempt::is_refused);
+        self.asking.note(is_refused);
+        self.tell(None)
+    }
+
+    /// The same of a call that something else answers: a `refusal`, or an outcome that was found.
     pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
+        self.asking.answered(refusal);
+        self.tell(refusal)
+    }
+
+    fn tell(&mut self, refusal: Option<&Error>) -> CallReport {
         let outcome = refusal.map_or(self.outcome, answer_of);
         if !self.span.is_disabled() {
             self.span.record("outcome", field::debug(outcome));

@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     lease::Ending,
     observe::CallReport,
+    policy::OnCrash,
     record::RawOutcome,
     request::Request,
     run::{
@@ -72,10 +73,13 @@ where
         Ok(left) => left,
         Err(instead) => return answered(&mut call, instead),
     };
-    let (ending, own) = leave(&call, left);
+    let (ending, own) = leave(&call, &attempt, left);
     match call.end(&attempt, ending).await {
         Some(instead) => answered(&mut call, instead),
-        None => Ok((own, call.answered(None))),
+        None => {
+            let report = call.answered_itself(own.is_error());
+            Ok((own, report))
+        }
     }
 }
 
@@ -94,9 +98,16 @@ fn answered(call: &mut ActiveCall, instead: Instead) -> Result<(RawOutcome, Call
     Ok((outcome?, how))
 }
 
-fn leave(call: &ActiveCall, left: RawEnding) -> (Ending, RawOutcome) {
+fn leave(call: &ActiveCall, attempt: &Attempt, left: RawEnding) -> (Ending, RawOutcome) {
     let longest = call.request.handle.defaults().max_outcome;
     match left {
+        RawEnding::Record(outcome) if outcome.is_error() && attempt.is_refused() => {
+            let ending = match call.request.on_crash {
+                OnCrash::Rerun => Ending::Release,
+                _ => Ending::Uncertain,
+            };
+            (ending, outcome)
+        }
         RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {
             (Ending::Done(outcome.clone()), outcome)
         }

@@ -214,7 +214,8 @@ impl<P, K> Typed<P, K> {
             let mut loading = Box::pin(load(&call.request, self, reference, &mut own));
             within(call.span(), loading.as_mut()).await;
         }
-        (R::from_result(own), call.answered(None))
+        let report = call.answered_itself(own.is_err());
+        (R::from_result(own), report)
     }
 
     pub(crate) async fn instead<R>(

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    attempt::{WithoutId, refuse},
     consumer::{Disposition, failure::Failure},
     error::Error,
     observe::CallReport,
@@ -71,7 +72,7 @@ pub(super) fn decide<T, E: FromRefusal>(
         Ok(value) => match report {
             CallReport::Executed {
                 recorded: false, ..
-            } => Err(E::from_refusal(not_recorded())),
+            } => Err(refuse(WithoutId::Number, not_recorded())),
             CallReport::Replayed { .. } => Ok(Decision::Replayed(value)),
             _ => Ok(Decision::Applied(value)),
         },
@@ -84,7 +85,10 @@ pub(super) fn decide<T, E: FromRefusal>(
         // Only consumers have these.
         Err(Failure::Unread(_) | Failure::TooOften) => {
             let operation = Arc::clone(operation);
-            Err(E::from_refusal(Error::NotReplayable { operation }))
+            Err(refuse(
+                WithoutId::Number,
+                Error::NotReplayable { operation },
+            ))
         }
     }
 }

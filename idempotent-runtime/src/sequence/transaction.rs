@@ -9,6 +9,7 @@ use super::{
     numbered::NumberedCall,
 };
 use crate::{
+    attempt::{WithoutId, refuse},
     consumer::failure::{Failure, Noting, OfHandler},
     error::Error,
     handle::Idempotency,
@@ -226,7 +227,12 @@ impl<T, E> Staged<T, E> {
         // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
         // well.
         let is_aborted = commits && is_aborted(&mut *tx).await;
-        let ended = |operation| Err(E::from_refusal(Error::TransactionEnded { operation }));
+        let ended = |operation| {
+            Err(refuse(
+                WithoutId::Number,
+                Error::TransactionEnded { operation },
+            ))
+        };
         if !commits || is_aborted {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
@@ -238,10 +244,11 @@ impl<T, E> Staged<T, E> {
         if let Err(error) = tx.commit().await {
             tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
             let has_record = true;
-            return Err(E::from_refusal(Error::CommitUnknown {
+            let unknown = Error::CommitUnknown {
                 operation,
                 has_record,
-            }));
+            };
+            return Err(refuse(WithoutId::Number, unknown));
         }
         match moved {
             // The commit of a transaction that is nested in another one ends nothing.

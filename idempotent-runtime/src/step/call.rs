@@ -10,6 +10,8 @@ use super::{
     undo::{MayUndo, NoUndo, Undo, Undoable},
 };
 use crate::{
+    attempt::Asking,
+    error::Error,
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Reference, Released, Upgraded, Whole},
     policy::{OnCrash, Reconciled, Verdict},
@@ -278,22 +280,37 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         };
         let mut described = self.described;
         described.undo = self.undo.any(&typed.keep, described.version);
+        let asking = described.asking();
         // Boxed, so that the future of every step does not hold room for it.
-        let (permit, stands) = match Box::pin(permit::begin(described)).await {
-            Ok(Begun::Run(permit)) => return finish(permit, typed, self.body).await,
+        let ended = match Box::pin(permit::begin(described)).await {
+            Ok(Begun::Run(permit)) => finish(permit, typed, self.body, &asking).await,
             Ok(Begun::Unprotected(context)) => {
                 let (within, body) = (context.within(), self.body);
-                return within.enter(async move { body(context).await }).await;
+                Ok(within.enter(async move { body(context).await }).await)
             }
-            Ok(Begun::Recorded(permit, step)) => (permit, step),
-            Err(error) => return Err(E::from_refusal(error)),
+            Ok(Begun::Recorded(permit, step)) => {
+                asking.note(false);
+                read(&permit, &typed, step.outcome.as_ref()).await
+            }
+            Err(error) => Err(error),
         };
-        read(&permit, &typed, stands.outcome.as_ref()).await
+        match ended {
+            Ok(own) => own,
+            Err(error) => {
+                asking.answered(Some(&error));
+                Err(E::from_refusal(error))
+            }
+        }
     }
 }
 
-/// Runs the body and records what it returned.
-async fn finish<T, E, P, K, F, Fut>(mut permit: Permit, typed: Typed<P, K>, body: F) -> Result<T, E>
+/// Runs the body and records what it returned. An error of ours is the refusal of the step.
+async fn finish<T, E, P, K, F, Fut>(
+    mut permit: Permit,
+    typed: Typed<P, K>,
+    body: F,
+    asking: &Asking,
+) -> Result<Result<T, E>, Error>
 where
     F: FnOnce(StepContext) -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -305,37 +322,38 @@ where
     let within = context.within();
     let own = within.enter(async move { body(context).await });
     let mut own = INSIDE.scope(attempt, own).await;
+    let is_refused = own.is_err() && within.is_refused();
+    asking.note(is_refused);
     if let Err(error) = &own {
         match typed.on_error.verdict(error, Verdict::Release) {
+            Verdict::Replay if is_refused => return Ok(own),
             Verdict::Replay => {}
-            Verdict::Release if P::RELEASES => return own,
+            Verdict::Release if P::RELEASES => return Ok(own),
             Verdict::Release => {
-                let recorded = Box::pin(permit.record_release()).await;
-                return recorded.map_or_else(|error| Err(E::from_refusal(error)), |()| own);
+                return Box::pin(permit.record_release()).await.map(|()| own);
             }
             Verdict::Uncertain => {
-                let recorded = Box::pin(permit.record_doubt()).await;
-                return recorded.map_or_else(|error| Err(E::from_refusal(error)), |()| own);
+                return Box::pin(permit.record_doubt()).await.map(|()| own);
             }
         }
     }
     let Some(outcome) = keep(&permit.place(), &typed, &mut own).await else {
-        return own;
+        return Ok(own);
     };
     let leads_elsewhere = K::LOADS && outcome.kind == OutcomeKind::Value;
     let reference = leads_elsewhere.then(|| outcome.clone());
     match Box::pin(permit.record(outcome)).await {
         Ok(None) => {}
         Ok(Some(stands)) => return read(&permit, &typed, stands.outcome.as_ref()).await,
-        Err(error) => return Err(E::from_refusal(error)),
+        Err(error) => return Err(error),
     }
     match reference {
         // If it cannot be read back now, a replay may find what this load did not.
         Some(reference) => match decode(&permit.place(), &typed, reference).await {
-            Ok(loaded) => loaded,
-            Err(_) => own,
+            Ok(loaded) => Ok(loaded),
+            Err(_) => Ok(own),
         },
-        None => own,
+        None => Ok(own),
     }
 }
 
@@ -343,14 +361,12 @@ async fn read<T, E, P, K>(
     permit: &Permit,
     typed: &Typed<P, K>,
     outcome: Option<&RawOutcome>,
-) -> Result<T, E>
+) -> Result<Result<T, E>, Error>
 where
-    E: FromRefusal,
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    let read = replay(&permit.place(), &permit.described(), typed, outcome).await;
-    read.unwrap_or_else(|error| Err(E::from_refusal(error)))
+    replay(&permit.place(), &permit.described(), typed, outcome).await
 }
 
 impl<'a, T, E, Fut, F, P, K, U> IntoFuture for StepCall<'a, F, P, K, U>

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{permit::INSIDE, undo::AnyUndo};
 use crate::{
-    attempt::{Attempt, try_current},
+    attempt::{Asking, Attempt, try_current},
     error::Error,
     fingerprint::Arguments,
     key::KeyError,
@@ -50,6 +50,12 @@ impl Described {
             None => Err(self
                 .misplaced("the call runs unprotected, and nothing would keep that it has begun")),
         }
+    }
+
+    /// Begins to ask for it in the body that runs here.
+    pub(super) fn asking(&self) -> Asking {
+        let name = self.name.as_ref().map(|name| *name.as_bytes());
+        Asking::here(name.unwrap_or_default())
     }
 
     /// The policy that a store of the step must keep to: a step with an undo must not be

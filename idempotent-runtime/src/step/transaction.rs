@@ -11,6 +11,7 @@ use super::{
     permit::{self, Begun, INSIDE, Permit},
 };
 use crate::{
+    attempt::Asking,
     error::Error,
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
@@ -154,10 +155,14 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
             on_error: self.on_error,
             keep: Whole,
         };
-        let refused = |error: Error| Err(E::from_refusal(error));
+        let asking = self.described.asking();
+        let refused = |error: Error| {
+            asking.answered(Some(&error));
+            Err(E::from_refusal(error))
+        };
         let (permit, stands) = match Box::pin(permit::begin(self.described)).await {
             Ok(Begun::Run(mut permit)) => {
-                let ended = in_own(&mut permit, &typed, self.pool, body).await;
+                let ended = in_own(&mut permit, &typed, self.pool, body, &asking).await;
                 match ended {
                     Ok(Ended::Own(own)) => return own,
                     Ok(Ended::Stands(step)) => (permit, step),
@@ -170,6 +175,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
             Ok(Begun::Recorded(permit, step)) => (permit, step),
             Err(error) => return refused(error),
         };
+        asking.note(false);
         let (described, outcome) = (permit.described(), stands.outcome.as_ref());
         let read = replay(&permit.place(), &described, &typed, outcome).await;
         read.unwrap_or_else(refused)
@@ -189,6 +195,7 @@ async fn in_own<DB, T, E, P, F>(
     typed: &Typed<P, Whole>,
     pool: &Pool<DB>,
     body: F,
+    asking: &Asking,
 ) -> Result<Ended<T, E>, Error>
 where
     DB: SqlDatabase,
@@ -208,14 +215,18 @@ where
     }
     let (attempt, context) = (permit.attempt.clone(), permit.context());
     let savepoint = Savepoint::set(&mut *tx).await?;
-    let own = context.within().enter(body(&mut *tx, context));
+    let within = context.within();
+    let own = within.enter(body(&mut *tx, context));
     let mut own = INSIDE.scope(attempt, own).await;
+    let is_refused = own.is_err() && within.is_refused();
+    asking.note(is_refused);
     if let Err(error) = &own {
         let verdict = typed.on_error.verdict(error, Verdict::Release);
         if tx.rollback().await.is_ok() {
             owned.give_back().await;
         }
         match verdict {
+            Verdict::Replay if is_refused => return Ok(Ended::Own(own)),
             Verdict::Release => return Ok(Ended::Own(own)),
             Verdict::Uncertain => {
                 permit.record_doubt().await?;

@@ -54,6 +54,13 @@ pub async fn step_version(name: &'static str) -> Result<bool, Error> {
         undo: None,
         is_version: true,
     };
+    let asking = described.asking();
+    let answer = recorded(described).await;
+    asking.answered(answer.as_ref().err());
+    answer
+}
+
+async fn recorded(described: Described) -> Result<bool, Error> {
     let typed = Typed {
         on_error: Released,
         keep: Whole,

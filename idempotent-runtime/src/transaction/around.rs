@@ -10,6 +10,7 @@ use super::{
     lost::Fate,
 };
 use crate::{
+    attempt::{Asking, WithoutId, refuse},
     error::Error,
     outcome::FromRefusal,
     run::{OpenTransaction, RecordedIn},
@@ -103,12 +104,22 @@ where
     let mut left = settings.tries;
     loop {
         let last = match Box::pin(settings.once(body.clone())).await {
-            Turn::Answer(answer) => return answer,
+            Turn::Answer(answer) => {
+                if answer.is_ok() {
+                    Asking::of(WithoutId::Transaction).note(false);
+                }
+                return answer;
+            }
             Turn::Again(last) => last,
             Turn::Lost(recorded, value) => {
                 match settings.find_out(&recorded, LONGEST_SILENCE).await {
-                    Fate::Committed => return Ok(value),
-                    Fate::RolledBack => E::from_refusal(silence::<T::Database>().into()),
+                    Fate::Committed => {
+                        Asking::of(WithoutId::Transaction).note(false);
+                        return Ok(value);
+                    }
+                    Fate::RolledBack => {
+                        refuse(WithoutId::Transaction, silence::<T::Database>().into())
+                    }
                     Fate::Unknown { has_record } => return Err(unknown(&recorded, has_record)),
                 }
             }
@@ -133,10 +144,13 @@ enum Turn<V, E> {
 
 fn unknown<E: FromRefusal>(recorded: &[RecordedIn], has_record: bool) -> E {
     let first = recorded.first();
-    E::from_refusal(Error::CommitUnknown {
-        operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
-        has_record,
-    })
+    refuse(
+        WithoutId::Transaction,
+        Error::CommitUnknown {
+            operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
+            has_record,
+        },
+    )
 }
 
 fn unnamed() -> Arc<str> {
@@ -208,7 +222,10 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             }
             _ended => {
                 let operation = unnamed();
-                let ended = E::from_refusal(Error::TransactionEnded { operation });
+                let ended = refuse(
+                    WithoutId::Transaction,
+                    Error::TransactionEnded { operation },
+                );
                 return (
                     Turn::Answer(Err(ended)),
                     answer(tx.rollback()).await.is_ok(),
@@ -249,7 +266,7 @@ async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()
 /// An error of the database before the body ran, or after it.
 fn refused<DB: SqlDatabase, V, E: FromRefusal>(error: StoreError) -> Turn<V, E> {
     let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error);
-    let error = E::from_refusal(error.into());
+    let error = refuse(WithoutId::Transaction, error.into());
     match again {
         true => Turn::Again(error),
         false => Turn::Answer(Err(error)),
@@ -263,10 +280,13 @@ fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
 ) -> Turn<V, E> {
     match CommitFailure::of::<DB>(error) {
         CommitFailure::Conflict(error) => refused::<DB, _, _>(error),
-        CommitFailure::Refused(source) => Turn::Answer(Err(E::from_refusal(Error::Commit {
-            operation: unnamed(),
-            source,
-        }))),
+        CommitFailure::Refused(source) => Turn::Answer(Err(refuse(
+            WithoutId::Transaction,
+            Error::Commit {
+                operation: unnamed(),
+                source,
+            },
+        ))),
         CommitFailure::Unknown => Turn::Lost(witnesses, value),
     }
 }

@@ -54,6 +54,9 @@ where
     if let Err(error) = own {
         call.know(Ending::Uncertain);
         match typed.on_error.verdict(error, request.on_error) {
+            Verdict::Replay if attempt.is_refused() => {
+                return unrecorded(request, &typed.on_error);
+            }
             Verdict::Replay => attempt.fail(),
             Verdict::Release => return Ending::Release,
             Verdict::Uncertain => return Ending::Uncertain,

@@ -37,6 +37,7 @@ mod manuals;
 mod observed;
 mod outages;
 mod references;
+mod refusals;
 mod shapes;
 mod sim;
 mod stragglers;

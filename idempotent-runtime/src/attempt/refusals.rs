@@ -1,0 +1,90 @@
+//! The refusals that a body, or a step in it, was given and that stand: an `Err` of it may be no
+//! more than one of them in other words, so it is no outcome.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::{Attempt, Inner, part::Part, try_current};
+use crate::{error::Error, outcome::FromRefusal};
+
+/// The calls, steps and messages that were refused, and have not succeeded since.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<Vec<[u8; 32]>>);
+
+impl Refusals {
+    fn note(&self, of: [u8; 32], is_refused: bool) {
+        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|it| *it != of);
+        if is_refused {
+            refused.push(of);
+        }
+    }
+
+    fn stand(&self) -> bool {
+        let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !refused.is_empty()
+    }
+}
+
+/// Something that a body, or a step in it, asks for: a call, a step, a message. It does nothing
+/// outside an attempt.
+pub(crate) struct Asking {
+    asker: Option<(Weak<Inner>, Part)>,
+    of: [u8; 32],
+}
+
+impl Asking {
+    /// The same for something without an id.
+    pub(crate) fn of(asked: WithoutId) -> Self {
+        Self::here([asked as u8; 32])
+    }
+
+    /// Begins to ask for `of` in the body, or the step, that runs here.
+    pub(crate) fn here(of: [u8; 32]) -> Self {
+        let asker = try_current().map(|Attempt(inner, part)| (Arc::downgrade(&inner), part));
+        Self { asker, of }
+    }
+
+    /// Notes the answer: an outcome takes an earlier refusal back.
+    pub(crate) fn answered(&self, refusal: Option<&Error>) {
+        self.note(refusal.is_some_and(|error| !error.is_answer()));
+    }
+
+    /// Notes whether it was refused.
+    pub(crate) fn note(&self, is_refused: bool) {
+        let Some((inner, part)) = &self.asker else {
+            return;
+        };
+        if let Some(inner) = inner.upgrade() {
+            let refusals = part.refusals().unwrap_or(&inner.refusals);
+            refusals.note(self.of, is_refused);
+        }
+    }
+}
+
+impl Attempt {
+    /// Whether a refusal stands that the body, or the step that runs here, was given.
+    pub(crate) fn is_refused(&self) -> bool {
+        let of_body = &self.0.refusals;
+        self.1.refusals().unwrap_or(of_body).stand()
+    }
+}
+
+/// Makes an error of ours into one of a body's, and notes that the body was refused what it asked
+/// for.
+pub(crate) fn refuse<E: FromRefusal>(asked: WithoutId, error: Error) -> E {
+    Asking::of(asked).answered(Some(&error));
+    E::from_refusal(error)
+}
+
+/// What has no id of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum WithoutId {
+    /// A call that was refused before it had a record.
+    Call = 1,
+    /// The outcome of a number.
+    Number,
+    /// A transaction of the library's around calls.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    Transaction,
+}
