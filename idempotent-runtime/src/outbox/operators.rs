@@ -141,7 +141,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         );
         let is_it = self.counts(&mut tx, is_it).await?;
         if is_it {
-            let text = self.tables.set_aside::<DB>(id, None, reason)
+            let meant = format!("id = {message}");
+            let text = self.tables.set_aside::<DB>(&meant, reason)
                 + &format!("DELETE FROM {claims} WHERE message_key = {place}");
             DB::query(&mut tx, text, DOING).await?;
         }
@@ -164,26 +165,17 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 }
 
 impl Tables {
-    /// The text that takes a message out, into the table of those that were rejected.
-    pub(super) fn set_aside<DB: OutboxDatabase>(
-        &self,
-        id: &str,
-        row: Option<i64>,
-        reason: &str,
-    ) -> String {
+    /// The text that takes the message out that is `meant`, into the table of those that were
+    /// rejected.
+    pub(super) fn set_aside<DB: OutboxDatabase>(&self, meant: &str, reason: &str) -> String {
         let Self {
             messages, rejected, ..
         } = self;
-        let row = row.map_or_else(String::new, |row| format!(" AND number = {row}"));
-        let (id, reason, now) = (
-            DB::bytes(id.as_bytes()),
-            DB::bytes(reason.as_bytes()),
-            DB::NOW,
-        );
+        let (reason, now) = (DB::bytes(reason.as_bytes()), DB::NOW);
         format!(
             "INSERT INTO {rejected} ({ALL}, rejected, reason)
-             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE id = {id}{row};
-             DELETE FROM {messages} WHERE id = {id}{row};\n"
+             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE {meant};
+             DELETE FROM {messages} WHERE {meant};\n"
         )
     }
 }

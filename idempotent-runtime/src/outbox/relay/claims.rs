@@ -41,20 +41,24 @@ pub(super) struct Pause {
 /// An attempt at a message.
 pub(super) struct Attempted {
     pub(super) id: String,
+    pub(super) topic: String,
     /// The number of its row.
     pub(super) row: i64,
     /// How many attempts it had by now.
     pub(super) attempts: u32,
+    /// Why it failed.
+    pub(super) reason: String,
     /// Its end, where its budget is spent.
     pub(super) spent: Option<Spent>,
 }
 
-/// The end of a message whose budget is spent, and the reason.
+/// The end of a message whose budget is spent.
+#[derive(Clone, Copy)]
 pub(super) enum Spent {
     /// Its key is parked.
-    Parked(String),
+    Parked,
     /// It is taken out.
-    SetAside(String),
+    SetAside,
 }
 
 /// The result of a walk over the keys.
@@ -188,40 +192,58 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         self.query(text).await.map(drop)
     }
 
-    /// Gives back keys whose first message was not published.
-    pub(super) async fn pause(&mut self, pause: &Pause) -> Result<(), StoreError> {
+    /// Gives back keys whose first message was not published. Returns whether this relay still held
+    /// them; it is not asked where the pause costs no attempt.
+    pub(super) async fn pause(&mut self, pause: &Pause) -> Result<bool, StoreError> {
+        let (claims, now, after) = (&self.tables.claims, DB::NOW, micros(pause.after));
+        let places = Self::list(pause.places.iter().map(|place| &**place));
+        let held = format!("token = {} AND message_key IN ({places})", self.token);
+        let set = format!("token = 0, lease_end = 0, next_attempt = {now} + {after}");
+        match &pause.attempt {
+            Some(attempt) => self.count(attempt, &held, &set).await,
+            None => {
+                let text = format!("UPDATE {claims} SET {set} WHERE {held}");
+                self.query(text).await.map(|_| true)
+            }
+        }
+    }
+
+    /// Counts an attempt at a message whose key is `held`, and gives the key back. A message that is
+    /// taken out leaves in the same transaction, which locks the claim before: a relay that has
+    /// lost it takes nothing out.
+    async fn count(
+        &mut self,
+        attempt: &Attempted,
+        held: &str,
+        set: &str,
+    ) -> Result<bool, StoreError> {
         let Tables {
             claims, messages, ..
         } = self.tables;
-        let (now, token, after) = (DB::NOW, self.token, micros(pause.after));
-        let places = Self::list(pause.places.iter().map(|place| &**place));
-        let (mut set, mut only) = (String::new(), String::new());
-        if let Some(attempt) = &pause.attempt {
-            let (id, row) = (DB::bytes(attempt.id.as_bytes()), attempt.row);
-            set = format!(", attempts = {}, attempted = {id}", attempt.attempts);
-            // Another relay may have confirmed it meanwhile.
-            only = format!(
-                " AND EXISTS (SELECT 1 FROM {messages} WHERE id = {id} AND number = {row})"
-            );
-            match &attempt.spent {
-                Some(Spent::Parked(reason)) => {
-                    let reason = DB::bytes(reason.as_bytes());
-                    set += &format!(", blocked_since = {now}, reason = {reason}");
-                }
-                Some(Spent::SetAside(reason)) => {
-                    let set_aside = self.tables.set_aside::<DB>(&attempt.id, Some(row), reason);
-                    self.query(format!("{};\n{set_aside}COMMIT", DB::BEGIN))
-                        .await?;
-                    (set, only) = (", attempts = 0".to_owned(), String::new());
-                }
-                None => {}
+        let (id, now) = (DB::bytes(attempt.id.as_bytes()), DB::NOW);
+        let message = format!("id = {id} AND number = {}", attempt.row);
+        // Another relay may have confirmed it meanwhile.
+        let stands = format!("{held} AND EXISTS (SELECT 1 FROM {messages} WHERE {message})");
+        let counted = format!("attempts = {}, attempted = {id}", attempt.attempts);
+        let (moved, set, only) = match &attempt.spent {
+            None => (String::new(), format!("{set}, {counted}"), &*stands),
+            Some(Spent::Parked) => {
+                let reason = DB::bytes(attempt.reason.as_bytes());
+                let parked = format!("{set}, {counted}, blocked_since = {now}, reason = {reason}");
+                (String::new(), parked, &*stands)
             }
-        }
+            Some(Spent::SetAside) => {
+                let meant = format!("{message} AND EXISTS (SELECT 1 FROM {claims} WHERE {held})");
+                let moved = self.tables.set_aside::<DB>(&meant, &attempt.reason);
+                (moved, format!("{set}, attempts = 0"), held)
+            }
+        };
+        let (begin, locking) = (DB::BEGIN, DB::LOCKING);
         let text = format!(
-            "UPDATE {claims} SET token = 0, lease_end = 0, next_attempt = {now} + {after}{set}
-             WHERE token = {token} AND message_key IN ({places}){only}"
+            "{begin};\nSELECT message_key FROM {claims} WHERE {stands} {locking};
+             {moved}UPDATE {claims} SET {set} WHERE {only};\nCOMMIT"
         );
-        self.query(text).await.map(drop)
+        self.query(text).await.map(|held| !held.is_empty())
     }
 
     /// Gives all keys back. The count of attempts stays with the message that it counts.

@@ -8,6 +8,7 @@ use super::{
     Envelope, OnPoison, PublishError,
     builder::Settings,
     claims::{Attempted, Pause, Spent},
+    suspects::Suspects,
 };
 use crate::observe::{Observers, OutboxEvent};
 
@@ -15,8 +16,7 @@ use crate::observe::{Observers, OutboxEvent};
 #[derive(Default)]
 pub(super) struct Failures {
     topics: HashMap<String, Topic>,
-    /// Which message of a key failed last, and when.
-    failed: HashMap<Vec<u8>, (String, Instant)>,
+    suspects: Suspects,
     observers: Observers,
 }
 
@@ -36,14 +36,44 @@ struct Topic {
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// For how long it is remembered that a message failed.
-const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+/// The longest pause that a receiver may ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(10 * 60);
 
 fn backoff(times: u32) -> Duration {
     let longest = SHORTEST
         .saturating_mul(2_u32.saturating_pow(times))
         .min(LONGEST);
     longest.mul_f64(rand::random_range(0.5..=1.0))
+}
+
+/// The pause that the receiver asks for.
+fn asked(error: &PublishError) -> Duration {
+    match error {
+        PublishError::RetryAfter(asked) => (*asked).min(LONGEST_ASKED),
+        _ => Duration::ZERO,
+    }
+}
+
+impl Topic {
+    /// Notes an outage, and returns how long its messages pause. The whole topic pauses, except
+    /// where the failure is that of one key: the topic was up, or the message has failed alone.
+    fn outage(&mut self, is_alone: bool, now: Instant) -> Duration {
+        self.outages += 1;
+        let after = backoff(self.outages);
+        if !is_alone && !std::mem::take(&mut self.is_up) {
+            self.pauses_until = Some(now + after);
+        }
+        after
+    }
+
+    /// Has the topic wait for as long as its receiver asks, and returns how long that is.
+    fn wait(&mut self, error: &PublishError, now: Instant) -> Duration {
+        let asked = asked(error);
+        if !asked.is_zero() {
+            self.pauses_until = self.pauses_until.max(Some(now + asked));
+        }
+        asked
+    }
 }
 
 impl Failures {
@@ -54,52 +84,41 @@ impl Failures {
         }
     }
 
-    pub(super) fn confirmed(&mut self, confirmed: &[&Envelope]) {
-        let mut sent: HashMap<&str, u64> = HashMap::new();
-        for envelope in confirmed {
-            let topic = self.topics.entry(envelope.topic.clone()).or_default();
-            topic.confirmed = Some(Instant::now());
-            (topic.is_up, topic.outages, topic.pauses_until) = (true, 0, None);
-            self.failed.remove(&envelope.place);
-            *sent.entry(&envelope.topic).or_default() += 1;
-        }
-        for (topic, messages) in sent {
-            let sent = OutboxEvent::Sent { topic, messages };
-            self.observers.outbox(&sent);
-        }
-    }
-
-    /// The pauses after these failures. An outage costs no attempt; a rejection does, and so does
-    /// any other failure where another message of the topic was confirmed since.
-    pub(super) fn pauses(
+    /// Notes what became of a batch, and returns the pauses after its failures. An outage costs no
+    /// attempt; a rejection does, and so does any other failure of a message that failed by itself
+    /// where another message of the topic was confirmed since it failed before.
+    pub(super) fn settle(
         &mut self,
+        confirmed: &[&Envelope],
         failed: &[(&Envelope, PublishError)],
         settings: &Settings,
     ) -> Vec<Pause> {
+        let is_answer = |error: &PublishError| matches!(error, PublishError::Rejected(_));
+        let unanswered = failed.iter().filter(|(_, error)| !is_answer(error)).count();
+        self.suspects.settle(confirmed, unanswered);
+        self.confirmed(confirmed);
         let mut outages: HashMap<&str, Pause> = HashMap::new();
         let mut pauses = Vec::new();
         let now = Instant::now();
-        self.failed
-            .retain(|_, (_, last)| now.duration_since(*last) < REMEMBERED);
         for (envelope, error) in failed {
-            let failure = (envelope.id.clone(), now);
-            let before = self.failed.insert(envelope.place.clone(), failure);
-            let before = before.filter(|(id, _)| *id == envelope.id);
+            let before = self.suspects.fail(envelope, now);
             let topic = self.topics.entry(envelope.topic.clone()).or_default();
-            let goes_on = before.is_some_and(|(_, last)| topic.confirmed > Some(last));
-            if matches!(error, PublishError::Rejected(_)) || goes_on {
-                pauses.push(self.after_attempt(envelope, error, settings));
+            let goes_on = before
+                .as_ref()
+                .is_some_and(|before| topic.confirmed > Some(before.last));
+            let is_culprit = goes_on && unanswered == 1 && !is_answer(error);
+            if is_culprit {
+                self.suspects.convict(envelope);
+            }
+            if is_culprit || is_answer(error) {
+                pauses.push(attempted(envelope, error, settings));
                 continue;
             }
-            let pause = outages.entry(&envelope.topic).or_insert_with(|| {
-                topic.outages += 1;
-                let after = backoff(topic.outages);
-                // One failure in a topic that is up is that of its key.
-                if !std::mem::take(&mut topic.is_up) {
-                    topic.pauses_until = Some(now + after);
-                }
-                of_topic(after)
-            });
+            let is_alone = before.is_some_and(|before| before.is_alone);
+            let pause = outages
+                .entry(&envelope.topic)
+                .or_insert_with(|| of_topic(topic.outage(is_alone, now)));
+            pause.after = pause.after.max(topic.wait(error, now));
             pause.places.push(envelope.place.clone());
         }
         for (topic, pause) in &outages {
@@ -113,46 +132,41 @@ impl Failures {
         pauses
     }
 
-    fn after_attempt(
-        &self,
-        envelope: &Envelope,
-        error: &PublishError,
-        settings: &Settings,
-    ) -> Pause {
-        let Envelope { id, topic, key, .. } = envelope;
-        let (attempts, reason) = (envelope.attempts.saturating_add(1), error.to_string());
+    fn confirmed(&mut self, confirmed: &[&Envelope]) {
+        let mut sent: HashMap<&str, u64> = HashMap::new();
+        for envelope in confirmed {
+            let topic = self.topics.entry(envelope.topic.clone()).or_default();
+            topic.confirmed = Some(Instant::now());
+            (topic.is_up, topic.outages, topic.pauses_until) = (true, 0, None);
+            *sent.entry(&envelope.topic).or_default() += 1;
+        }
+        for (topic, messages) in sent {
+            let sent = OutboxEvent::Sent { topic, messages };
+            self.observers.outbox(&sent);
+        }
+    }
+
+    /// Tells observers of an attempt that was counted.
+    pub(super) fn tell(&self, attempt: &Attempted) {
+        let Attempted { id, topic, .. } = attempt;
+        let (reason, attempts) = (&*attempt.reason, attempt.attempts);
         self.observers.outbox(&OutboxEvent::Failed {
             topic,
             id,
-            reason: &reason,
+            reason,
             attempts,
         });
-        let reason = &*reason;
-        let is_spent = attempts >= settings.budget;
-        let parks = key.is_some() && settings.on_poison == OnPoison::Park;
-        let spent = match (is_spent, parks) {
-            (false, _) => None,
-            (true, true) => {
-                self.observers
-                    .outbox(&OutboxEvent::Parked { topic, id, reason });
-                Some(Spent::Parked(reason.to_owned()))
-            }
-            (true, false) => {
-                let set_aside = OutboxEvent::SetAside { topic, id, reason };
-                self.observers.outbox(&set_aside);
-                Some(Spent::SetAside(reason.to_owned()))
-            }
+        let ended = match attempt.spent {
+            None => return,
+            Some(Spent::Parked) => OutboxEvent::Parked { topic, id, reason },
+            Some(Spent::SetAside) => OutboxEvent::SetAside { topic, id, reason },
         };
-        Pause {
-            places: vec![envelope.place.clone()],
-            after: backoff(attempts),
-            attempt: Some(Attempted {
-                id: id.clone(),
-                row: envelope.row,
-                attempts,
-                spent,
-            }),
-        }
+        self.observers.outbox(&ended);
+    }
+
+    /// Takes those of the messages that go out now, and tells whether others wait for their turn.
+    pub(super) fn part(&mut self, batch: Vec<Envelope>) -> (Vec<Envelope>, bool) {
+        self.suspects.part(batch)
     }
 
     /// Takes the messages out whose topic pauses, and tells for how long their keys wait.
@@ -180,5 +194,27 @@ fn of_topic(after: Duration) -> Pause {
         places: Vec::new(),
         after,
         attempt: None,
+    }
+}
+
+/// The pause of a key after an attempt at its first message.
+fn attempted(envelope: &Envelope, error: &PublishError, settings: &Settings) -> Pause {
+    let attempts = envelope.attempts.saturating_add(1);
+    let parks = envelope.key.is_some() && settings.on_poison == OnPoison::Park;
+    let end = match parks {
+        true => Spent::Parked,
+        false => Spent::SetAside,
+    };
+    Pause {
+        places: vec![envelope.place.clone()],
+        after: backoff(attempts).max(asked(error)),
+        attempt: Some(Attempted {
+            id: envelope.id.clone(),
+            topic: envelope.topic.clone(),
+            row: envelope.row,
+            attempts,
+            reason: error.to_string(),
+            spent: (attempts >= settings.budget).then_some(end),
+        }),
     }
 }

@@ -6,9 +6,10 @@ mod claims;
 mod envelope;
 mod failures;
 pub(super) mod sleep;
+mod suspects;
 mod work;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Notify, watch},
@@ -27,6 +28,9 @@ pub use self::{
 ///
 /// Its answer has a result for each message, in the order of the batch. A message without one, a
 /// panic, and no answer within the time for it are [`PublishError::Unknown`].
+///
+/// Where several messages of a batch fail with no answer of their own, the relay sends them again in
+/// smaller batches, until the one is alone that fails the others.
 pub trait Publisher: Send + Sync + 'static {
     /// Publishes a batch, in which no two messages have one key.
     fn publish(
@@ -44,10 +48,15 @@ pub trait Publisher: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The receiver of this topic is out of reach, and the message was not sent. It costs no
-    /// attempt, unless another message of the topic was confirmed since it failed before.
+    /// The receiver of this topic is out of reach or takes nothing now, such as where a credential
+    /// has expired. The message was not taken. It costs no attempt, unless the message fails by
+    /// itself and another one of the topic was confirmed since it failed before.
     #[error("it is out of reach")]
     Outage,
+    /// The receiver of this topic asks to be called again after so long, as with `Retry-After`: the
+    /// whole topic pauses, up to ten minutes. Otherwise it is as an outage.
+    #[error("it asks to be called again in {0:?}")]
+    RetryAfter(Duration),
     /// This message was refused, for this reason.
     #[error("it was refused: {0}")]
     Rejected(String),

@@ -151,7 +151,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             let outbox = self.outbox.clone();
             outbox.purge_on(self.claims().await?.connection).await?;
         }
-        if self.round().await? > 0 {
+        if self.round().await? {
             sleep.get_up(&mut self.claims().await?).await?;
             return Ok(Turn::Published);
         }
@@ -186,11 +186,12 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         Ok(claims)
     }
 
-    /// Publishes a batch, and tells how many messages it had.
-    async fn round(&mut self) -> Result<usize, StoreError> {
+    /// Publishes the first messages of the keys that are held. Returns whether there is more to do
+    /// at once.
+    async fn round(&mut self) -> Result<bool, StoreError> {
         self.walk().await?;
         if self.held_until.is_none() {
-            return Ok(0);
+            return Ok(false);
         }
         self.renew().await?;
         let served = std::mem::take(&mut self.served);
@@ -200,7 +201,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         }
         if batch.is_empty() {
             self.give_back().await?;
-            return Ok(0);
+            return Ok(false);
         }
         let bytes: usize = batch.iter().map(|it| it.payload.len()).sum();
         if bytes >= BYTES || batch.len() == MOST {
@@ -210,25 +211,24 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         }
         if self.is_late() {
             // Another relay may have taken the keys.
-            return Ok(0);
+            return Ok(false);
         }
         for pause in self.failures.take_out(&mut batch) {
             self.claims().await?.pause(&pause).await?;
         }
-        let sent = match batch.is_empty() {
-            true => 0,
-            false => self.send(&batch).await?,
-        };
+        let (batch, has_more) = self.failures.part(batch);
+        let goes_on = has_more | (!batch.is_empty() && self.send(&batch).await?);
         if !self.walked.is_empty() || self.claimed >= 2 * MOST {
             // More keys wait than are held at once, and each has its turn.
             self.give_back().await?;
             self.walks_at = Instant::now();
         }
-        Ok(sent)
+        Ok(goes_on)
     }
 
-    /// Gives a batch to the publisher, and notes what became of it.
-    async fn send(&mut self, batch: &[Envelope]) -> Result<usize, StoreError> {
+    /// Gives a batch to the publisher, and notes what became of it. Returns whether a message was
+    /// confirmed.
+    async fn send(&mut self, batch: &[Envelope]) -> Result<bool, StoreError> {
         let (results, was_late) = self.publish(batch).await?;
         let is_late = was_late || self.is_late();
         let (mut confirmed, mut failed) = (Vec::new(), Vec::new());
@@ -240,11 +240,14 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             }
         }
         self.claims().await?.delete(&confirmed, is_late).await?;
-        self.failures.confirmed(&confirmed);
-        for pause in self.failures.pauses(&failed, &self.settings) {
-            self.claims().await?.pause(&pause).await?;
+        let pauses = self.failures.settle(&confirmed, &failed, &self.settings);
+        for pause in pauses {
+            let is_held = self.claims().await?.pause(&pause).await?;
+            if let Some(attempt) = pause.attempt.filter(|_| is_held) {
+                self.failures.tell(&attempt);
+            }
         }
-        Ok(confirmed.len())
+        Ok(!confirmed.is_empty())
     }
 
     /// Whether its leases may be over.

@@ -10,7 +10,10 @@ use std::{
 };
 
 use idempotent_runtime::{
-    outbox::{Envelope, Outbox, OutboxDatabase, PublishError, Publisher, Relay},
+    Idempotency, Observer, OutboxEvent,
+    outbox::{
+        Envelope, OnPoison, Outbox, OutboxDatabase, PublishError, Publisher, Relay, RelayBuilder,
+    },
     testing::Gate,
 };
 use tokio::sync::watch;
@@ -26,6 +29,7 @@ on_every_database![
     a_publisher_that_never_answers_costs_no_attempt,
     a_message_that_breaks_the_connection_parks_its_key_alone,
     a_relay_that_wakes_past_its_lease_parks_nothing,
+    mend_10_a_relay_that_wakes_past_its_lease_sets_nothing_aside,
 ];
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -228,16 +232,17 @@ impl AsyncBefore for Waiting {
     }
 }
 
-/// A relay that stands still with its first batch until it `goes_on`. It then says that the
-/// messages of `"k"` were rejected: the first time would park the key.
+/// A relay that stands still with its first batch until it `goes_on`. It then says that its
+/// messages were rejected, except those of `"other"`: the first time would park a key.
 async fn stands_still<DB: OutboxDatabase>(
     outbox: &Outbox<DB>,
     goes_on: &Arc<AtomicBool>,
+    set_up: impl FnOnce(RelayBuilder<DB, Slow<Blocking>>) -> RelayBuilder<DB, Slow<Blocking>>,
 ) -> (Relay, Broker) {
     let broker = Broker::new(|batch| {
         let answer = |it: &Envelope| match it.key.as_deref() {
-            Some("k") => Err(PublishError::Rejected("it is late".to_owned())),
-            _ => Ok(()),
+            Some("other") => Ok(()),
+            _ => Err(PublishError::Rejected("it is late".to_owned())),
         };
         batch.iter().map(answer).collect()
     });
@@ -250,7 +255,8 @@ async fn stands_still<DB: OutboxDatabase>(
         broker: broker.clone(),
         before,
     };
-    let relay = outbox.relay(blocked).lease("500ms").budget(1).start().await;
+    let relay = outbox.relay(blocked).lease("500ms").budget(1);
+    let relay = set_up(relay).start().await;
     while !is_held.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -264,7 +270,7 @@ async fn a_relay_that_wakes_past_its_lease_parks_nothing<S: Shop<Database: Outbo
     let messages = [0, 1, 2].map(|order| placed(order).key("k"));
     send(&shop, &outbox, messages).await;
     let goes_on = Arc::new(AtomicBool::new(false));
-    let (first, late) = stands_still(&outbox, &goes_on).await;
+    let (first, late) = stands_still(&outbox, &goes_on, |it| it).await;
     let broker = Broker {
         arrived: late.arrived,
         ..Broker::willing()
@@ -295,4 +301,59 @@ async fn a_relay_that_wakes_past_its_lease_parks_nothing<S: Shop<Database: Outbo
     gate.open();
     drained(&shop).await;
     assert_eq!(broker.by_key()["k"], [0, 0, 1, 2]);
+}
+
+/// Writes down which messages were told to be set aside.
+#[derive(Clone, Default)]
+struct SetAside(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Observer for SetAside {
+    fn outbox(&self, event: &OutboxEvent<'_>) {
+        if let OutboxEvent::SetAside { id, .. } = event {
+            self.0.lock().expect("nobody panics").push((*id).to_owned());
+        }
+    }
+}
+
+/// By default a message without a key is set aside, and by choice one with a key.
+async fn mend_10_a_relay_that_wakes_past_its_lease_sets_nothing_aside<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let (outbox, told) = (outbox(&shop).await, SetAside::default());
+    send(&shop, &outbox, [placed(0), placed(1).key("k")]).await;
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let handle = Idempotency::builder(shop.store()).observer(told.clone());
+    let handle = handle.build().expect("a handle");
+    let (first, _late) = stands_still(&outbox, &goes_on, |relay| {
+        relay.on_poison(OnPoison::SetAside).idempotency(&handle)
+    })
+    .await;
+    let (gate, order) = (Gate::new(), b"1");
+    let before = Waiting {
+        order,
+        gate: gate.clone(),
+    };
+    let broker = Broker::willing();
+    let second = outbox.relay(Slow {
+        broker: broker.clone(),
+        before,
+    });
+    let _second = second.lease("500ms").start().await.expect("it starts");
+    gate.arrived(1).await;
+    goes_on.store(true, Ordering::SeqCst);
+    // The second one is busy: the first one sends this, when it is through with its old batch.
+    send(&shop, &outbox, [placed(7).key("other")]).await;
+    while count(&shop).await > 2 {
+        first.wake();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let rejected = format!("SELECT count(*) FROM {}outbox_rejected", prefix(&shop));
+    assert_eq!(numbers(&shop, rejected.clone()).await, [0]);
+    gate.open();
+    drained(&shop).await;
+    assert_eq!(numbers(&shop, rejected).await, [0]);
+    assert_eq!(broker.arrived().len(), 2);
+    assert_eq!(*told.0.lock().expect("nobody panics"), [""; 0]);
 }

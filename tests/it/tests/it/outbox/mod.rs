@@ -7,6 +7,7 @@ mod ids;
 mod meetings;
 mod parked;
 mod parts;
+mod poison;
 pub(crate) mod postgres;
 mod purges;
 mod relays;
