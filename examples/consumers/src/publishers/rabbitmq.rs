@@ -10,6 +10,7 @@ use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ErrorKind,
     PublisherConfirm,
     options::{BasicPublishOptions, ConfirmSelectOptions},
+    protocol::{AMQPErrorKind, AMQPSoftError},
     types::{AMQPValue, FieldTable},
 };
 use tokio::{
@@ -31,6 +32,7 @@ const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 pub struct RabbitMqPublisher {
     url: String,
     exchange: String,
+    max_message: usize,
     /// None until the first batch, and again after a failure.
     line: Mutex<Option<Line>>,
 }
@@ -47,8 +49,15 @@ impl RabbitMqPublisher {
         Self {
             url: url.to_owned(),
             exchange: exchange.to_owned(),
+            max_message: MAX_MESSAGE,
             line: Mutex::new(None),
         }
+    }
+
+    /// Sets how many bytes the broker takes, its `max_message_size`.
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message = bytes;
+        self
     }
 
     async fn connect(&self) -> Result<Line, lapin::Error> {
@@ -68,6 +77,12 @@ impl RabbitMqPublisher {
         channel: &Channel,
         envelope: &Envelope,
     ) -> Result<PublisherConfirm, PublishError> {
+        // The broker would close the channel, and fail the whole batch.
+        let headers = envelope.headers.iter();
+        let headers = headers.map(|(name, value)| name.len() + value.len());
+        if headers.sum::<usize>() + envelope.payload.len() > self.max_message {
+            return Err(rejected("it is longer than the broker takes"));
+        }
         // A message that no queue takes comes back.
         let options = BasicPublishOptions {
             mandatory: true,
@@ -97,8 +112,9 @@ impl RabbitMqPublisher {
             results.push(match sent {
                 Ok(confirmed) => match timeout_at(ends, confirmed).await {
                     Ok(Ok(confirmation)) => settled(confirmation),
-                    // The connection or the channel was closed, or the broker is silent.
-                    Ok(Err(_)) | Err(_) => Err(PublishError::Unknown),
+                    Ok(Err(error)) => Err(unconfirmed(&error, batch.len() == 1)),
+                    // The broker is silent.
+                    Err(_) => Err(PublishError::Unknown),
                 },
                 Err(error) => Err(error),
             });
@@ -122,7 +138,7 @@ impl Publisher for RabbitMqPublisher {
         let results = self.publish_on(&connected.channel, batch).await;
         let is_broken =
             |result| matches!(result, &Err(PublishError::Unknown | PublishError::Outage));
-        if results.iter().any(is_broken) {
+        if results.iter().any(is_broken) || !connected.is_open() {
             // The next batch has a new connection.
             *line = None;
         }
@@ -130,7 +146,7 @@ impl Publisher for RabbitMqPublisher {
     }
 
     fn max_payload(&self) -> usize {
-        MAX_MESSAGE
+        self.max_message
     }
 }
 
@@ -178,11 +194,31 @@ fn settled(confirmation: Confirmation) -> Result<(), PublishError> {
     }
 }
 
+/// The connection or the channel was closed before the message was confirmed. A channel that is
+/// closed names no message: only one that was alone in it is known to be refused.
+fn unconfirmed(error: &lapin::Error, is_alone: bool) -> PublishError {
+    let ErrorKind::ProtocolError(closed) = error.kind() else {
+        return PublishError::Unknown;
+    };
+    match closed.kind() {
+        AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) if is_alone => {
+            rejected(closed.get_message().as_str())
+        }
+        // The user may not write, or the exchange is not there: no message is to blame.
+        AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED | AMQPSoftError::NOTFOUND) => {
+            PublishError::Outage
+        }
+        _ => PublishError::Unknown,
+    }
+}
+
 fn unsent(error: &lapin::Error) -> PublishError {
     match error.kind() {
         ErrorKind::InvalidChannelState(..)
         | ErrorKind::InvalidChannel(_)
-        | ErrorKind::InvalidConnectionState(_) => PublishError::Outage,
+        | ErrorKind::InvalidConnectionState(_)
+        // The channel was closed at a message before.
+        | ErrorKind::ProtocolError(_) => PublishError::Outage,
         // A part of it may have left.
         _ => PublishError::Unknown,
     }

@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    ClientCall, ClientError, ClientKey, IdempotencyKeys, Limits, MemoryJournal, Profile,
-    journal::ClientJournal as _,
+    CallSummary, ClientCall, ClientError, ClientKey, IdempotencyKeys, Limits, MemoryJournal,
+    Profile, journal::ClientJournal as _,
 };
 use idempotent_runtime::{
     Time,
@@ -15,7 +15,7 @@ use idempotent_runtime::{
 };
 use reqwest::{
     StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use reqwest_middleware::{ClientWithMiddleware, Error, RequestBuilder};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -118,44 +118,58 @@ fn headers(envelope: &Envelope) -> Result<HeaderMap, PublishError> {
 
 async fn post(request: RequestBuilder) -> Result<(), PublishError> {
     match request.send().await {
-        Ok(response) => by_status(response.status()),
+        Ok(response) => by_answer(response.status(), response.headers()),
         Err(error) => by_error(&error),
     }
 }
 
-fn by_status(status: StatusCode) -> Result<(), PublishError> {
+fn by_answer(status: StatusCode, headers: &HeaderMap) -> Result<(), PublishError> {
     match status {
         _ if status.is_success() => Ok(()),
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-            Err(PublishError::Outage)
+            Err(retry_after(headers).map_or(PublishError::Outage, PublishError::RetryAfter))
         }
+        // A credential has expired, and no message is to blame for it.
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(PublishError::Outage),
         StatusCode::REQUEST_TIMEOUT => Err(PublishError::Unknown),
         _ if status.is_server_error() => Err(PublishError::Unknown),
         _ => Err(rejected(status)),
     }
 }
 
+/// How many seconds the receiver asks for. A date would need its clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    seconds.trim().parse().ok().map(Duration::from_secs)
+}
+
 fn by_error(error: &Error) -> Result<(), PublishError> {
     match ClientError::from_error(error) {
         // It took effect earlier, and only its response is gone.
         Some(ClientError::ResultGone { .. }) => Ok(()),
-        // There was no connection, or the receiver says that it did nothing, and wants to be asked
-        // later. Without its journal, the client sends nothing.
-        Some(
-            ClientError::Exhausted { .. }
-            | ClientError::RetryLater { .. }
-            | ClientError::Journal { .. },
-        ) => Err(PublishError::Outage),
-        Some(ClientError::Unknown { call, .. }) => match &call.answer {
-            Some(answer) if by_status(answer.status) == Err(PublishError::Outage) => {
-                Err(PublishError::Outage)
-            }
-            _ => Err(PublishError::Unknown),
-        },
+        // There was no connection, or the receiver says that it did nothing.
+        Some(ClientError::Exhausted { call, .. }) => {
+            Err(by_last(call).unwrap_or(PublishError::Outage))
+        }
+        Some(ClientError::RetryLater { after, .. }) => Err(PublishError::RetryAfter(*after)),
+        // Without its journal, the client sends nothing.
+        Some(ClientError::Journal { .. }) => Err(PublishError::Outage),
+        Some(ClientError::Unknown { call, .. }) => {
+            Err(by_last(call).unwrap_or(PublishError::Unknown))
+        }
         Some(error @ (ClientError::KeyReused { .. } | ClientError::Unsupported { .. })) => {
             Err(rejected(error))
         }
         _ => Err(PublishError::Unknown),
+    }
+}
+
+/// Whether the last answer says that the receiver takes nothing now.
+fn by_last(call: &CallSummary) -> Option<PublishError> {
+    let answer = call.answer.as_ref()?;
+    match by_answer(answer.status, &answer.headers) {
+        Err(error @ (PublishError::Outage | PublishError::RetryAfter(_))) => Some(error),
+        _ => None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! RabbitMQ.
 
-use std::env;
+use std::{env, time::Duration};
 
 use consumer_examples::{network::between, publishers::rabbitmq::RabbitMqPublisher};
 use idempotent_runtime::{
-    outbox::{Message, PublishError, Publisher as _},
+    outbox::{Envelope, Message, Outbox, PublishError, Publisher},
     testing::Disconnect,
 };
 use lapin::{
@@ -12,6 +12,9 @@ use lapin::{
     options::{BasicGetOptions, QueueDeclareOptions, QueueDeleteOptions},
     types::{AMQPValue, FieldTable},
 };
+
+use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
+use tokio::time::sleep;
 
 use crate::envelopes::{
     BATCH, assert_none_is_refused, batch, envelopes, is_refused, name, nowhere,
@@ -168,5 +171,110 @@ async fn a_batch_whose_connection_is_cut_is_refused_nowhere_and_goes_out_again()
     assert_none_is_refused(&publisher.publish(&batch).await);
     // The next batch has a new connection.
     assert_eq!(publisher.publish(&batch).await, vec![Ok(()); BATCH]);
+    queue.delete().await;
+}
+
+/// One byte more than the broker takes unless it is set.
+const TOO_LONG: usize = 128 * 1024 * 1024 + 1;
+
+/// A publisher that knows of no limit.
+fn unlimited() -> RabbitMqPublisher {
+    RabbitMqPublisher::new(&url(), "").max_message(usize::MAX)
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn mend_11_a_message_beyond_the_known_limit_is_refused_alone() {
+    let queue = Queue::new(name("rabbitmq-known"), FieldTable::default()).await;
+    let publisher = RabbitMqPublisher::new(&url(), "").max_message(1_000);
+    let messages = [1, 1_001, 1_000].map(|bytes| Message::raw(&queue.name, vec![b'a'; bytes]));
+    let results = publisher.publish(&envelopes(&messages)).await;
+    assert_eq!((&results[0], &results[2]), (&Ok(()), &Ok(())));
+    assert!(is_refused(&results[1]), "{results:?}");
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn mend_11_a_message_that_closes_the_channel_is_refused_where_it_is_alone() {
+    let queue = Queue::new(name("rabbitmq-long"), FieldTable::default()).await;
+    let publisher = unlimited();
+    let long = Message::raw(&queue.name, vec![b'a'; TOO_LONG]);
+    let batch = envelopes(&[long, Message::raw(&queue.name, "b")]);
+    let results = publisher.publish(&batch).await;
+    assert!(!results.iter().any(is_refused), "{results:?}");
+    let results = publisher.publish(&batch[..1]).await;
+    assert!(is_refused(&results[0]), "{results:?}");
+    assert_eq!(publisher.publish(&batch[1..]).await, [Ok(())]);
+    queue.delete().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn mend_11_an_exchange_that_is_not_there_is_an_outage() {
+    let publisher = RabbitMqPublisher::new(&url(), "publishers-no-exchange");
+    let one = envelopes(&[Message::raw("orders", "a")]);
+    let results = publisher.publish(&one).await;
+    assert_eq!(results, [Err(PublishError::Outage)]);
+}
+
+/// Makes the payload `long` too long on its way.
+struct Lengthening(RabbitMqPublisher);
+
+impl Publisher for Lengthening {
+    async fn publish(&self, batch: &[Envelope]) -> Vec<Result<(), PublishError>> {
+        let mut batch = batch.to_vec();
+        for envelope in &mut batch {
+            if envelope.payload == "long" {
+                envelope.payload = vec![b'a'; TOO_LONG].into();
+            }
+        }
+        self.0.publish(&batch).await
+    }
+}
+
+async fn left(pool: &SqlitePool) -> i64 {
+    let count = "SELECT count(*) FROM idempotent_outbox_messages";
+    sqlx::query_scalar(count)
+        .fetch_one(pool)
+        .await
+        .expect("a count")
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn mend_11_a_message_that_is_too_long_parks_its_key_beside_ten_sound_ones() {
+    let queue = Queue::new(name("rabbitmq-poison"), FieldTable::default()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("shop.db");
+    let pool = SqlitePoolOptions::new().connect(&format!("sqlite:{}?mode=rwc", file.display()));
+    let pool = pool.await.expect("a database");
+    let outbox = Outbox::sqlite(pool.clone());
+    outbox.migrate().await.expect("tables");
+    let mut tx = pool.begin().await.expect("a transaction");
+    for number in 0..11 {
+        let payload = if number == 5 { "long" } else { "sound" };
+        let message = Message::raw(&queue.name, payload).key(&format!("{number:02}"));
+        outbox.send(&mut tx, message).await.expect("it is written");
+    }
+    tx.commit().await.expect("it commits");
+    // One attempt too many would park any key.
+    let relay = outbox.relay(Lengthening(unlimited())).budget(1);
+    let relay = relay.start().await.expect("it starts");
+    while left(&pool).await > 1 || outbox.parked().await.expect("an answer").is_empty() {
+        relay.wake();
+        sleep(Duration::from_millis(20)).await;
+    }
+    let parked = outbox.parked().await.expect("an answer");
+    let keys: Vec<_> = parked.iter().map(|it| it.key.as_str()).collect();
+    assert_eq!(keys, ["05"]);
+    assert!(parked[0].reason.contains("larger than"), "{parked:?}");
+    for _ in 0..10 {
+        let message = queue.next().await.expect("a message");
+        assert_eq!(message.data, b"sound");
+    }
+    let discarded = outbox.discard("05", &parked[0].id, "it is a test").await;
+    assert_eq!(discarded, Ok(true));
+    relay.stop().await;
     queue.delete().await;
 }

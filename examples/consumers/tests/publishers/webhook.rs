@@ -8,7 +8,8 @@ use std::{
 use axum::{
     Router,
     body::Bytes,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
+    response::AppendHeaders,
     routing::post,
 };
 use consumer_examples::{network::between, publishers::webhook::WebhookPublisher};
@@ -27,17 +28,21 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Starts it, and tells its address. The status of its answer is the payload.
+    /// Starts it, and tells its address. The payload is the status of its answer, and behind it the
+    /// value of `Retry-After`.
     async fn start(&self) -> String {
         let received = Arc::clone(&self.received);
         let answer = async move |headers: HeaderMap, body: Bytes| {
-            let said = str::from_utf8(&body)
-                .ok()
-                .and_then(|body| body.parse().ok());
+            let said = String::from_utf8_lossy(&body).into_owned();
+            let (said, retry_after) = said.split_once(' ').unwrap_or((&said, ""));
+            let retry_after = (!retry_after.is_empty()).then(|| retry_after.to_owned());
+            let said = said.parse().ok();
             let mut received = received.lock().expect("nobody panics");
             received.push((headers, body));
             let status: u16 = said.filter(|status| *status >= 200).unwrap_or(204);
-            StatusCode::from_u16(status).expect("a status")
+            let status = StatusCode::from_u16(status).expect("a status");
+            let retry_after = retry_after.map(|seconds| [(RETRY_AFTER, seconds)]);
+            (status, AppendHeaders(retry_after.into_iter().flatten()))
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -101,6 +106,28 @@ async fn each_answer_is_told_at_its_place_in_the_batch() {
             Err(PublishError::Outage),
             Err(PublishError::Unknown),
             Err(PublishError::Outage),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn mend_11_an_expired_credential_and_a_busy_receiver_reject_no_message() {
+    let receiver = Receiver::default();
+    let publisher = publisher(&receiver.start().await);
+    let answers = ["401", "403", "429 7", "503 7", "503 later", "413"];
+    let messages = answers.map(|answer| Message::raw("orders", answer));
+    let results = publisher.publish(&envelopes(&messages)).await;
+    let later = Err(PublishError::RetryAfter(Duration::from_secs(7)));
+    let too_long = PublishError::Rejected("413 Payload Too Large".to_owned());
+    assert_eq!(
+        results,
+        [
+            Err(PublishError::Outage),
+            Err(PublishError::Outage),
+            later.clone(),
+            later,
+            Err(PublishError::Outage),
+            Err(too_long),
         ]
     );
 }
