@@ -172,9 +172,11 @@ impl Tables {
             messages, rejected, ..
         } = self;
         let (reason, now) = (DB::bytes(reason.as_bytes()), DB::NOW);
+        // A relay may be about to confirm it.
+        let locking = DB::LOCKING;
         format!(
             "INSERT INTO {rejected} ({ALL}, rejected, reason)
-             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE {meant};
+             SELECT {ALL}, {now}, {reason} FROM {messages} WHERE {meant} {locking};
              DELETE FROM {messages} WHERE {meant};\n"
         )
     }

@@ -192,8 +192,8 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         self.query(text).await.map(drop)
     }
 
-    /// Gives back keys whose first message was not published. Returns whether this relay still held
-    /// them; it is not asked where the pause costs no attempt.
+    /// Gives back keys whose first message was not published. Returns whether this relay still
+    /// held them; it is not asked where the pause costs no attempt.
     pub(super) async fn pause(&mut self, pause: &Pause) -> Result<bool, StoreError> {
         let (claims, now, after) = (&self.tables.claims, DB::NOW, micros(pause.after));
         let places = Self::list(pause.places.iter().map(|place| &**place));
@@ -208,8 +208,8 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         }
     }
 
-    /// Counts an attempt at a message whose key is `held`, and gives the key back. A message that is
-    /// taken out leaves in the same transaction, which locks the claim before: a relay that has
+    /// Counts an attempt at a message whose key is `held`, and gives the key back. A message that
+    /// is taken out leaves in the same transaction, which locks the claim before: a relay that has
     /// lost it takes nothing out.
     async fn count(
         &mut self,

@@ -106,8 +106,8 @@ impl Failures {
             let goes_on = before
                 .as_ref()
                 .is_some_and(|before| topic.confirmed > Some(before.last));
-            let is_culprit = goes_on && unanswered == 1 && !is_answer(error);
-            if is_culprit {
+            let is_culprit = goes_on && unanswered == 1;
+            if is_culprit && !is_answer(error) {
                 self.suspects.convict(envelope);
             }
             if is_culprit || is_answer(error) {
@@ -121,15 +121,19 @@ impl Failures {
             pause.after = pause.after.max(topic.wait(error, now));
             pause.places.push(envelope.place.clone());
         }
-        for (topic, pause) in &outages {
+        self.tell_outages(&outages);
+        pauses.extend(outages.into_values());
+        pauses
+    }
+
+    fn tell_outages(&self, outages: &HashMap<&str, Pause>) {
+        for (topic, pause) in outages {
             self.observers.outbox(&OutboxEvent::Outage {
                 topic,
                 messages: pause.places.len() as u64,
                 pause: pause.after,
             });
         }
-        pauses.extend(outages.into_values());
-        pauses
     }
 
     fn confirmed(&mut self, confirmed: &[&Envelope]) {

@@ -29,8 +29,8 @@ pub use self::{
 /// Its answer has a result for each message, in the order of the batch. A message without one, a
 /// panic, and no answer within the time for it are [`PublishError::Unknown`].
 ///
-/// Where several messages of a batch fail with no answer of their own, the relay sends them again in
-/// smaller batches, until the one is alone that fails the others.
+/// Where several messages of a batch fail with no answer of their own, the relay sends them again
+/// in smaller batches, until the one is alone that fails the others.
 pub trait Publisher: Send + Sync + 'static {
     /// Publishes a batch, in which no two messages have one key.
     fn publish(

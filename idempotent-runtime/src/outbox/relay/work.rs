@@ -217,13 +217,13 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             self.claims().await?.pause(&pause).await?;
         }
         let (batch, has_more) = self.failures.part(batch);
-        let goes_on = has_more | (!batch.is_empty() && self.send(&batch).await?);
+        let has_sent = !batch.is_empty() && self.send(&batch).await?;
         if !self.walked.is_empty() || self.claimed >= 2 * MOST {
             // More keys wait than are held at once, and each has its turn.
             self.give_back().await?;
             self.walks_at = Instant::now();
         }
-        Ok(goes_on)
+        Ok(has_sent || has_more)
     }
 
     /// Gives a batch to the publisher, and notes what became of it. Returns whether a message was

@@ -330,12 +330,11 @@ async fn mend_10_a_relay_that_wakes_past_its_lease_sets_nothing_aside<
         relay.on_poison(OnPoison::SetAside).idempotency(&handle)
     })
     .await;
-    let (gate, order) = (Gate::new(), b"1");
+    let (gate, broker) = (Gate::new(), Broker::willing());
     let before = Waiting {
-        order,
+        order: b"1",
         gate: gate.clone(),
     };
-    let broker = Broker::willing();
     let second = outbox.relay(Slow {
         broker: broker.clone(),
         before,
