@@ -13,7 +13,7 @@ use lapin::{
     types::{AMQPValue, FieldTable},
 };
 
-use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::time::sleep;
 
 use crate::envelopes::{
@@ -246,9 +246,9 @@ async fn left(pool: &SqlitePool) -> i64 {
 async fn mend_11_a_message_that_is_too_long_parks_its_key_beside_ten_sound_ones() {
     let queue = Queue::new(name("rabbitmq-poison"), FieldTable::default()).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("shop.db");
-    let pool = SqlitePoolOptions::new().connect(&format!("sqlite:{}?mode=rwc", file.display()));
-    let pool = pool.await.expect("a database");
+    let file = SqliteConnectOptions::new().filename(folder.path().join("shop.db"));
+    let pool = SqlitePool::connect_with(file.create_if_missing(true)).await;
+    let pool = pool.expect("a database");
     let outbox = Outbox::sqlite(pool.clone());
     outbox.migrate().await.expect("tables");
     let mut tx = pool.begin().await.expect("a transaction");
