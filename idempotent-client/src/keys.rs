@@ -220,10 +220,10 @@ impl KeysBuilder {
     /// themselves](crate::ClientCall::account): a name that stays the same when a token is renewed,
     /// and no secret. Each account has intents and keys of its own.
     ///
-    /// If no account is named, the credentials on the request tell callers apart: the journal keeps
-    /// a digest of them, and answers only a caller with the same ones. A middleware inside this
-    /// one, or the client beneath, may also add credentials, as a default header, a cookie or a
-    /// certificate. Name the account then, because they are not seen.
+    /// An account that is named is the caller, whatever the headers say. A client that chooses
+    /// among accounts by a header names one for each call. If no account is named, the
+    /// [headers](crate#who-asks) tell callers apart. Headers, cookies and certificates that are
+    /// added inside, by another middleware or by the client beneath, are not seen: name it then.
     pub fn account(mut self, account: &str) -> Self {
         self.settings.account = account.into();
         self

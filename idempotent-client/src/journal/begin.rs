@@ -250,9 +250,9 @@ enum Compared {
 }
 
 /// Compares the call with the entry that stands. A call that `goes_on` is known to go on with it,
-/// whatever its credentials. `without_headers` is the digest of the call as an earlier release made
-/// it, of less than is compared now. If the entry has that digest, headers may differ, so nothing
-/// is answered from it.
+/// whoever its caller. `without_headers` is the digest of the call as an earlier release made it, of
+/// less than is compared now. If the entry has that digest, headers may differ, so nothing is
+/// answered from it.
 fn compare(
     asked: &Entry,
     goes_on: bool,
@@ -261,7 +261,7 @@ fn compare(
 ) -> Compared {
     let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    // A caller that goes on with a call may have a new token. Elsewhere other credentials may be of
+    // A caller that goes on with a call may have a new token. Elsewhere other headers may be of
     // another account, at which the server does something else: its answer there does not end the
     // call.
     let may_end = is_open && (same_caller || goes_on || standing.caller.is_none());

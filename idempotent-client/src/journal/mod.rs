@@ -163,10 +163,9 @@ pub struct Entry {
     pub method: Method,
     /// Its target.
     pub url: Url,
-    /// The headers that belong to the request itself. Those that say who is asking are never
-    /// written down.
+    /// The headers that belong to the request itself. No other header is written down.
     pub headers: HeaderMap,
-    /// A one-way digest of the caller, from which no credentials can be read; `None` if an earlier
+    /// A one-way digest of the caller, from which no header can be read; `None` if an earlier
     /// release wrote the entry. Once the entry has an ending, that was told to this caller, and to
     /// no other.
     pub caller: Option<[u8; 32]>,

@@ -19,6 +19,7 @@ pub struct Profile {
     pub(crate) conflict: Conflict,
     pub(crate) verdicts: Arc<[HeaderName]>,
     pub(crate) request_headers: Arc<[HeaderName]>,
+    pub(crate) volatile_headers: Arc<[HeaderName]>,
     pub(crate) retention: Duration,
     pub(crate) skew: Duration,
 }
@@ -69,6 +70,7 @@ impl Profile {
             conflict: Conflict::Application,
             verdicts: Arc::new([]),
             request_headers: Arc::new([]),
+            volatile_headers: Arc::new([]),
             retention: DAY,
             skew: Duration::from_secs(5 * 60),
         }
@@ -134,12 +136,49 @@ impl Profile {
     /// Adds a header that makes a request what it is, such as one that chooses a version of the
     /// API. A journal keeps it, and a call that is sent again after a restart has it again. With
     /// another value it is another request, which is refused under the same key. Headers that
-    /// describe the body or make conditions are kept and compared anyway. A header that says who is
-    /// asking is never kept, and a value that is marked as sensitive is not, either.
+    /// describe the body or make conditions are kept and compared anyway. `Authorization`,
+    /// `Cookie`, the usual headers for API keys, and values that are marked as sensitive are never
+    /// kept. Name no other header that is secret, because its value stands in the journal then.
     #[must_use]
     pub fn request_header(mut self, header: HeaderName) -> Self {
         let names = self.request_headers.iter().cloned();
         self.request_headers = names.chain([header]).collect();
+        self
+    }
+
+    /// Leaves a header out of the caller, because its value changes though the same account asks,
+    /// such as a signature, its date or a nonce.
+    ///
+    /// Unless an account is [named](crate::KeysBuilder::account), every header that
+    /// [may say who asks](crate#who-asks) tells callers apart. If one of them has another value at
+    /// each request, the journal answers nobody, and every repetition asks the server. The header
+    /// is sent all the same. It is needed only if the header is put on outside of this middleware.
+    /// A middleware inside may change every header at each attempt, because its headers do not
+    /// count.
+    ///
+    /// # Limits
+    ///
+    /// Two accounts that differ in this header alone are one caller from then on, and one of them
+    /// may be answered with what the other one did. So never leave out a header by which the server
+    /// chooses the account. If that header changes, too, such as a token that is renewed or an
+    /// `Authorization` that holds a signature, name the account. A header that makes the request
+    /// [what it is](Self::request_header) is compared nevertheless.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_client::Profile;
+    /// use reqwest::header::HeaderName;
+    ///
+    /// // A middleware outside signs each request anew, and `x-api-key` says who asks.
+    /// let profile = Profile::ietf()
+    ///     .volatile_header(HeaderName::from_static("signature"))
+    ///     .volatile_header(HeaderName::from_static("signature-input"));
+    /// ```
+    #[must_use]
+    pub fn volatile_header(mut self, header: HeaderName) -> Self {
+        let names = self.volatile_headers.iter().cloned();
+        self.volatile_headers = names.chain([header]).collect();
         self
     }
 

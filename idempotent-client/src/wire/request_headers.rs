@@ -2,21 +2,20 @@
 //! again after a restart.
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderValue,
     header::{
-        ACCEPT, ACCEPT_LANGUAGE, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
-        CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, HeaderName, IF_MATCH, IF_MODIFIED_SINCE,
-        IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
+        ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_ENCODING,
+        CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderName,
+        IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, PROXY_AUTHORIZATION,
     },
 };
 
-use crate::journal::caller::is_credential;
 use crate::policy::profile::Profile;
 
 /// The headers that say what the body is, what is accepted, on which conditions the request is to
 /// be carried out, and as which method. With another value of one of them, it would be another
 /// request.
-const ALWAYS: [HeaderName; 20] = [
+pub(crate) const ALWAYS: [HeaderName; 20] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
     HeaderName::from_static("content-digest"),
@@ -39,16 +38,38 @@ const ALWAYS: [HeaderName; 20] = [
     HeaderName::from_static("x-method-override"),
 ];
 
-/// The headers that belong to a request itself, with those that its profile names: neither its key,
-/// nor anything that says who is asking.
+/// The headers that no journal keeps, also if a profile names them.
+const NEVER_WRITTEN: [HeaderName; 11] = [
+    AUTHORIZATION,
+    COOKIE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("ocp-apim-subscription-key"),
+    HeaderName::from_static("stripe-account"),
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-amz-security-token"),
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("x-tenant-id"),
+];
+
+/// Whether a header belongs to a request itself, or is one that its profile names: neither the key,
+/// nor anything that is never written down.
+pub(crate) fn is_own(profile: &Profile, name: &HeaderName, value: &HeaderValue) -> bool {
+    let is_named = ALWAYS.contains(name) || profile.request_headers.contains(name);
+    let is_secret = value.is_sensitive() || NEVER_WRITTEN.contains(name);
+    is_named && !is_secret && *name != profile.header
+}
+
+/// The headers that belong to a request itself, with those that its profile names.
 pub(crate) fn own_headers(profile: &Profile, headers: &HeaderMap) -> HeaderMap {
     let mut own = HeaderMap::new();
     for name in ALWAYS.iter().chain(&*profile.request_headers) {
-        if *name == profile.header || own.contains_key(name) {
+        if own.contains_key(name) {
             continue;
         }
         for value in headers.get_all(name) {
-            if !is_credential(name, value) {
+            if is_own(profile, name, value) {
                 own.append(name, value.clone());
             }
         }

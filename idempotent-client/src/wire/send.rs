@@ -209,7 +209,7 @@ impl Sending<'_> {
             account,
             key,
         };
-        let caller = caller(&id, self.request.request().headers(), &self.profile.header);
+        let caller = caller(&id, self.request.request().headers(), self.profile);
         let live = self.inner.enter(id.clone());
         let live = live.ok_or_else(|| ClientError::InFlight {
             call: CallSummary::unsent(id.key),

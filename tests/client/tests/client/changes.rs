@@ -129,19 +129,40 @@ async fn a_shorter_retention_leaves_an_open_call_unsent_until_it_is_rolled_back(
 
 #[tokio::test]
 async fn a_header_that_is_named_makes_an_open_call_that_has_it_another_request() {
+    let with_account = |keys: KeysBuilder| keys.account("A");
     let server = server(1).await;
-    let open = Open::left_by(&server).await;
+    let open = Open::default();
+    let old = open.build(Profile::ietf(), with_account);
+    assert!(old.charge(&server).await.is_err());
     let named = |name| Profile::ietf().request_header(HeaderName::from_static(name));
 
-    let told = open
-        .build(named("x-version"), |keys| keys)
-        .charge(&server)
-        .await;
-    told.is_another_request();
+    let told = open.build(named("x-version"), with_account);
+    told.charge(&server).await.is_another_request();
     assert_eq!(server.seen().len(), 1);
 
-    let another = open.build(named("x-another"), |keys| keys);
+    let another = open.build(named("x-another"), with_account);
     assert!(another.charge(&server).await.is_ok());
+}
+
+/// It may be of another account, so the server decides.
+#[tokio::test]
+async fn mend_36_a_header_that_counts_no_more_makes_an_open_call_another_callers() {
+    let version = || HeaderName::from_static("x-version");
+    for profile in [
+        Profile::ietf().request_header(version()),
+        Profile::ietf().volatile_header(version()),
+    ] {
+        let server = server(2).await;
+        let open = Open::left_by(&server).await;
+        let new = open.build(profile, |keys| keys);
+
+        assert!(new.charge(&server).await.is_ok());
+        assert_eq!(new.0.open().await, 1, "it stays open");
+
+        assert!(new.resume().await.is_ok());
+        assert_eq!(new.0.open().await, 0, "the list ends it");
+        assert_eq!(server.requests_with_one_key(), 3);
+    }
 }
 
 #[tokio::test]

@@ -300,7 +300,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "CL-47",
         "draft-07 §5",
-        "the journal answers only the caller whom the server answered, by account or by credentials, of which it keeps a digest",
+        "the journal answers only the caller whom the server answered, by account or by every header that may say who asks, of which it keeps a digest",
         Tested,
     ),
 ];

@@ -7,6 +7,7 @@ mod sources;
 mod accounts;
 mod answers;
 mod bodies;
+mod callers;
 mod changes;
 mod clocks;
 mod conformance;
