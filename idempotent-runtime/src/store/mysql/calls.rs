@@ -142,9 +142,7 @@ impl Statements {
         next: &Draft,
         known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
-        let keeps = next.token == TokenRule::Keep
-            || next.lease == Moment::Keep
-            || next.expires == Moment::Keep;
+        let keeps = keeps(next);
         let applied = match known.map(CachedVersion::record) {
             None if keeps && session.shows => {
                 self.replace_and_show(session, id, seen, next).await?
@@ -305,8 +303,13 @@ async fn look(
     sql::snapshot(row, 0, 1, DOING)
 }
 
+/// Whether a draft keeps anything that its stamp holds.
+pub(super) fn keeps(next: &Draft) -> bool {
+    next.token == TokenRule::Keep || next.lease == Moment::Keep || next.expires == Moment::Keep
+}
+
 /// The stamp of what was written at the time that the server told; `None` where it told none.
-fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<Stamp> {
+pub(super) fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<Stamp> {
     let now = Time::from_micros(i64::try_from(server_time).ok().filter(|now| *now > 0)?);
     Some(Stamp::from_record(&next.apply(previous, now), now))
 }

@@ -91,13 +91,25 @@ impl Inner {
         };
         let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.versions.record_write(id, seen, next, &answer, sent_at);
+        self.note(id, seen, next, &answer, sent_at);
+        Ok(answer)
+    }
+
+    /// Takes note of the answer to a write that was sent at this moment.
+    pub(super) fn note(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+        answer: &Swap,
+        sent_at: Moment,
+    ) {
+        self.versions.record_write(id, seen, next, answer, sent_at);
         // No call waits yet for a record that begins, except calls that have seen it already, and
         // those would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }
-        Ok(answer)
     }
 
     pub(super) async fn load_steps(

@@ -11,6 +11,7 @@ mod mutants;
 mod rows;
 mod statements;
 mod steps;
+mod together;
 
 use std::{
     any::Any,
@@ -39,6 +40,7 @@ use crate::{
         pool::{ConnectionPool, Limits},
         spawned::spawned,
         sql::TablePrefix,
+        together::Together,
         transaction::connection_of,
         waiters::look::PollInterval,
     },
@@ -264,11 +266,11 @@ impl Store for MySqlStore {
         spawned("listing records", listing).await
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code keeps the others from
+    /// Connections of its own, on the thread that beats: blocked user code keeps the others from
     /// being read.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
-        Ok(Some(Arc::new(Self {
+        Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
                 connections: inner.connections.another(2),
                 statements: Arc::clone(&inner.statements),
@@ -277,7 +279,7 @@ impl Store for MySqlStore {
                 waiters: Arc::clone(&inner.waiters),
                 versions: Arc::clone(&inner.versions),
             }),
-        })))
+        }))))
     }
 
     async fn swap_in(

@@ -28,6 +28,12 @@ pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
     code.is_some_and(|code| code == "54000")
 }
 
+/// Tells whether the server itself refused a statement, which was undone so.
+pub(super) fn is_undone(error: &Error) -> bool {
+    let said = error.as_database_error();
+    said.is_some_and(|said| !ends_the_connection(said))
+}
+
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
         Error::Database(error) => match kind_of_code(&**error) {

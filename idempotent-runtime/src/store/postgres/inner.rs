@@ -96,11 +96,23 @@ impl Inner {
         };
         let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.versions.record_write(id, seen, next, &answer, sent_at);
+        self.note(id, seen, next, &answer, sent_at);
+        Ok(answer)
+    }
+
+    /// Takes note of the answer to a write that was sent at this moment.
+    pub(super) fn note(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+        answer: &Swap,
+        sent_at: Moment,
+    ) {
+        self.versions.record_write(id, seen, next, answer, sent_at);
         if matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }
-        Ok(answer)
     }
 
     /// Puts `next` where nothing stands. A user that could not record how a call ends is shown

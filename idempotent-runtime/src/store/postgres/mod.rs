@@ -6,6 +6,7 @@ mod connection;
 pub(super) mod failure;
 mod inner;
 pub(crate) mod listen;
+mod lists;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -13,6 +14,7 @@ mod packed;
 mod rows;
 mod statements;
 mod steps;
+mod together;
 mod waiting;
 
 use std::{
@@ -42,6 +44,7 @@ use crate::{
         pool::{ConnectionPool, Limits, Place},
         spawned::spawned,
         sql::TablePrefix,
+        together::Together,
         transaction::connection_of,
     },
 };
@@ -274,11 +277,11 @@ impl Store for PostgresStore {
         spawned("listing records", listing).await
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code keeps the others from
+    /// Connections of its own, on the thread that beats: blocked user code keeps the others from
     /// being read.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
-        Ok(Some(Arc::new(Self {
+        Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
                 connections: inner.connections.another(2),
                 statements: Arc::clone(&inner.statements),
@@ -288,7 +291,7 @@ impl Store for PostgresStore {
                 listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
             }),
-        })))
+        }))))
     }
 
     async fn swap_in(

@@ -70,7 +70,7 @@ pub(super) async fn run_and_tell(
 }
 
 /// The rows of the answer, if it was this statement that answered.
-fn check_identity(
+pub(super) fn check_identity(
     statement: &Statement,
     rows: sqlx::Result<Vec<PgRow>>,
     doing: &'static str,
@@ -136,7 +136,7 @@ fn bind<'q>(
 }
 
 /// No text of Postgres holds a NUL. Texts are for people: the identity is in the bytes.
-fn without_nul(text: &str) -> Cow<'_, str> {
+pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         text.replace('\0', "\u{fffd}").into()
     } else {
@@ -167,7 +167,7 @@ fn written_out(statement: &str, values: &[Value<'_>]) -> String {
     text
 }
 
-fn write_value(text: &mut String, value: &Value<'_>) {
+pub(super) fn write_value(text: &mut String, value: &Value<'_>) {
     let hex = |bytes: &[u8]| format!("decode('{}', 'hex')", crate::framing::Hex(bytes));
     let value = match value {
         Value::Bytes(Some(bytes)) => hex(bytes),

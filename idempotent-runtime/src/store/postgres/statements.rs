@@ -12,6 +12,7 @@ use std::{
 use super::{
     rows::Protocol,
     steps::{load_steps, write_step},
+    together::{load_all, replace_all},
 };
 use crate::{
     policy::OnCrash,
@@ -78,6 +79,9 @@ pub(super) struct Statements {
     pub(super) again: Statement,
     pub(super) create: Statement,
     pub(super) replace: Statement,
+    /// The same for many records.
+    pub(super) replace_all: Statement,
+    pub(super) load_all: Statement,
     pub(super) complete: Statement,
     pub(super) mark: Statement,
     pub(super) purge: Statement,
@@ -211,6 +215,8 @@ impl Statements {
             load: Statement::new(&load),
             again: Statement::new(&again),
             create: Statement::new(&create),
+            replace_all: Statement::new(&replace_all(&table, &replace)),
+            load_all: Statement::new(&load_all(&table)),
             replace: Statement::new(&replace),
             complete: Statement::new(&complete),
             mark: Statement::new(&mark),

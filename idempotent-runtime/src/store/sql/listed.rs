@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{COLUMNS, Cell, Row, answers::corrupt, decode};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::store::Snapshot;
 use crate::{
     identity::RecordId,
     record::Record,
@@ -23,11 +25,37 @@ pub(crate) fn listed(
     }
 }
 
+/// Reads a row of a look at many records, which has the time behind the record.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn shown(
+    row: &impl Row,
+    doing: &'static str,
+) -> Result<(RecordId, Snapshot), StoreError> {
+    let (id, record) = listed(row, doing)?;
+    let now = Cell {
+        row,
+        place: COLUMNS.len(),
+        column: "now",
+    };
+    let now = now.time().map_err(|damaged| corrupt(damaged, doing))?;
+    let record = Some(record);
+    Ok((id, Snapshot { now, record }))
+}
+
 /// Reads an id that stands alone in a row.
 pub(crate) fn id(row: &impl Row, doing: &'static str) -> Result<RecordId, StoreError> {
+    id_at(row, 0, doing)
+}
+
+/// Reads an id that stands at this place of a row.
+pub(crate) fn id_at(
+    row: &impl Row,
+    place: usize,
+    doing: &'static str,
+) -> Result<RecordId, StoreError> {
     let id = Cell {
         row,
-        place: 0,
+        place,
         column: COLUMNS[0],
     };
     let bytes = id.array().map_err(|damaged| corrupt(damaged, doing))?;

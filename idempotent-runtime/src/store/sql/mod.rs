@@ -31,10 +31,12 @@ pub(crate) use self::answers::APPLIED;
 pub(crate) use self::answers::again;
 #[cfg(feature = "redis")]
 pub(crate) use self::answers::is_applied;
-#[cfg(any(feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 pub(crate) use self::answers::stamp;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::answers::{REFUSED, swapped};
+#[cfg(feature = "postgres")]
+pub(crate) use self::listed::id_at;
 pub(crate) use self::{
     answers::snapshot,
     columns::COLUMNS,
@@ -45,6 +47,7 @@ pub(crate) use self::{
 pub(crate) use self::{
     encode::{bytes, completed, known},
     failure::{kind_on_the_way, while_opening},
+    listed::shown,
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{

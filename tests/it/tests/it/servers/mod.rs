@@ -6,6 +6,7 @@ mod cancelled;
 mod costs;
 mod crowds;
 mod cuts;
+mod distance;
 mod interruptions;
 mod isolation;
 mod limits;
@@ -17,6 +18,7 @@ mod redis;
 mod restarts;
 mod seen;
 mod spare;
+mod together;
 mod traffic;
 mod unpolled;
 

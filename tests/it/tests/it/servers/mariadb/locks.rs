@@ -10,12 +10,13 @@ use idempotent_runtime::{
     record::{Draft, FencingToken, Moment, TokenRule, Version},
     store::Swap,
 };
+use sqlx::MySqlConnection;
 use tokio::task::JoinSet;
 
 use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
 use crate::{
     harness::{applied, claim, completion, in_time},
-    servers::purges::what_a_purge_goes_by_stays,
+    servers::{purges::what_a_purge_goes_by_stays, together::heartbeats_pass_a_locked_record},
 };
 
 fn id(number: u32) -> RecordId {
@@ -316,4 +317,21 @@ async fn a_purge_that_fails_keeps_no_lock() {
     // This fails if another session still holds the lock.
     let lock = format!("SELECT id FROM {prefix}records FOR UPDATE NOWAIT");
     database.run(lock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_16_no_heartbeat_waits_for_a_record_of_another() {
+    let database = MariaDb::new().await;
+    let store = database.store().await;
+    let lock = async |id: &RecordId| {
+        let (mut side, id) = (side(&database.url).await, id.to_hex());
+        let of = &database.prefix;
+        let lock =
+            format!("START TRANSACTION; SELECT id FROM {of}records WHERE id = x'{id}' FOR UPDATE");
+        run(&mut side, lock).await;
+        side
+    };
+    let unlock = async |side: &mut MySqlConnection| run(side, "COMMIT".to_owned()).await;
+    in_time(heartbeats_pass_a_locked_record(&*store, lock, unlock)).await;
 }

@@ -8,12 +8,14 @@ use idempotent_runtime::{
     store::{Store, StoreErrorKind},
 };
 
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::{Postgres, URL, run, side};
 use crate::{
     harness::{applied, claim, completion, in_time},
-    servers::{prefix, purges::what_a_purge_goes_by_stays, url},
+    servers::{
+        prefix, purges::what_a_purge_goes_by_stays, together::heartbeats_pass_a_locked_record, url,
+    },
 };
 
 /// Five records that have expired.
@@ -94,4 +96,19 @@ async fn only_a_claim_writes_what_a_purge_goes_by() {
         said.expect("one record")
     };
     what_a_purge_goes_by_stays(&server, purge_from).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_16_no_heartbeat_waits_for_a_record_of_another() {
+    let prefix = prefix();
+    let store = Postgres::open_at(&prefix).await;
+    let lock = async |id: &RecordId| {
+        let (mut side, id) = (side(&url(URL)).await, id.to_hex());
+        let lock = format!("BEGIN; SELECT FROM {prefix}records WHERE id = '\\x{id}' FOR UPDATE");
+        run(&mut side, lock).await;
+        side
+    };
+    let unlock = async |side: &mut PgConnection| run(side, "COMMIT".to_owned()).await;
+    in_time(heartbeats_pass_a_locked_record(&store, lock, unlock)).await;
 }

@@ -1,0 +1,276 @@
+//! Many statements in one message, for heartbeats. Each is a transaction of its own, and its text
+//! is that of a statement that goes alone.
+
+use std::{collections::HashMap, fmt::Write as _, future::poll_fn, sync::Arc};
+
+use sqlx::{AssertSqlSafe, Either, Executor, mysql::MySqlConnection};
+
+use super::{
+    MySqlStore,
+    calls::{keeps, stamped},
+    connection::Connected,
+    failure,
+    inner::Inner,
+    rows::Answer,
+    statements::{NOW, Statement, Statements},
+};
+use crate::{
+    framing::Hex,
+    identity::RecordId,
+    store::{
+        Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
+        moment::Moment,
+        sql::{self, COLUMNS, Value},
+        together::{Answer as Told, Write, WriteTogether},
+        version_cache::CachedVersion,
+    },
+};
+
+const WRITING: &str = "writing records together";
+const LOOKING: &str = "loading records together";
+
+/// How much of what the server reads at once is taken up by one message, at most.
+const PART_OF_PACKET: u64 = 2;
+
+/// A write, and what this process knows of the version that it replaces.
+struct Known<'a> {
+    write: &'a Write,
+    known: Option<Arc<CachedVersion>>,
+}
+
+/// The result of a statement.
+enum Written {
+    Stands(Stamp),
+    /// Another version was there.
+    Refused,
+    /// It has to go alone.
+    Alone,
+}
+
+impl Known<'_> {
+    /// The text of the statement that writes it; `None` if no single one can. A record that is
+    /// locked is not waited for where the server has a word for that.
+    fn text(&self, statements: &Statements, shows: bool) -> Option<String> {
+        let Write { id, seen, next } = self.write;
+        let previous = self.known.as_deref().map(CachedVersion::record);
+        let is_completion = previous.is_some_and(|previous| next.only_completes(previous));
+        let text = if is_completion {
+            written_out(&statements.complete, &sql::completed(id, *seen, next))
+        } else {
+            let statement = match previous {
+                None if keeps(next) && shows => &statements.replace_and_show,
+                None if keeps(next) => return None,
+                _ => &statements.replace,
+            };
+            written_out(statement, &sql::written(id, Some(*seen), next))
+        };
+        Some(match shows {
+            true => format!("SET STATEMENT innodb_lock_wait_timeout = 0 FOR {text}"),
+            false => text,
+        })
+    }
+
+    fn read(&self, answer: &Answer) -> Written {
+        let next = &self.write.next;
+        if let Some(row) = answer.rows.first() {
+            return match sql::stamp(row, 0, next.version, WRITING) {
+                Ok(stamp) => Written::Stands(stamp),
+                Err(_) => Written::Alone,
+            };
+        }
+        let previous = self.known.as_deref().map(CachedVersion::record);
+        match answer.affected {
+            0 => Written::Refused,
+            // A server that was kept from telling the time has written it all the same: the write
+            // that goes alone is shown so.
+            _ => {
+                stamped(next, previous, answer.server_time).map_or(Written::Alone, Written::Stands)
+            }
+        }
+    }
+}
+
+impl Statements {
+    /// Writes as many as one message takes, and as many of those as were written until one failed.
+    async fn write_some(
+        &self,
+        connected: &mut Connected,
+        writes: &[Known<'_>],
+        answers: &mut Vec<Written>,
+    ) -> Result<(), StoreError> {
+        let most = connected.max_allowed_packet / PART_OF_PACKET;
+        let mut message = String::new();
+        let mut sent = Vec::new();
+        for write in &writes[answers.len()..] {
+            let Some(text) = write.text(self, connected.shows) else {
+                if sent.is_empty() {
+                    answers.push(Written::Alone);
+                    return Ok(());
+                }
+                break;
+            };
+            let length = u64::try_from(message.len() + text.len()).unwrap_or(u64::MAX);
+            if length > most && !sent.is_empty() {
+                break;
+            }
+            let _ = write!(message, "{text};");
+            sent.push(write);
+        }
+        let mut told = Vec::new();
+        let failed = send(&mut connected.connection, message, &mut told).await;
+        answers.extend(
+            sent.iter()
+                .zip(&told)
+                .map(|(write, answer)| write.read(answer)),
+        );
+        let Err(error) = failed else {
+            return Ok(());
+        };
+        let is_undone = error.as_database_error().is_some();
+        let error = failure::of(error, WRITING);
+        match error.kind() {
+            StoreErrorKind::Denied | StoreErrorKind::Unavailable => Err(error),
+            // The one that failed was undone, and the server has done nothing behind it.
+            _ if is_undone && told.len() < sent.len() => {
+                answers.push(Written::Alone);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    async fn load_all(
+        &self,
+        connection: &mut MySqlConnection,
+        ids: &[RecordId],
+    ) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
+        let ids: Vec<_> = ids.iter().map(|id| format!("x'{}'", id.to_hex())).collect();
+        // Records with an outcome are left out: many outcomes may be too large for one answer.
+        let text = format!(
+            "SELECT {}, {NOW} FROM {} WHERE id IN ({}) AND outcome IS NULL",
+            COLUMNS.join(", "),
+            self.table,
+            ids.join(", ")
+        );
+        let rows = connection
+            .fetch_all(sqlx::raw_sql(AssertSqlSafe(text)))
+            .await;
+        let rows = rows.map_err(|error| failure::of(error, LOOKING))?;
+        rows.iter().map(|row| sql::shown(row, LOOKING)).collect()
+    }
+}
+
+/// Sends several statements, and takes the answers of those that the server has done.
+async fn send(
+    connection: &mut MySqlConnection,
+    message: String,
+    told: &mut Vec<Answer>,
+) -> sqlx::Result<()> {
+    let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(message)));
+    let mut one = Answer::default();
+    while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
+        match answer? {
+            Either::Left(done) => {
+                one.server_time = done.last_insert_id();
+                one.affected = done.rows_affected();
+                told.push(std::mem::take(&mut one));
+            }
+            Either::Right(row) => one.rows.push(row),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a
+/// value can be read as a part of the statement.
+fn written_out(statement: &Statement, values: &[Value<'_>]) -> String {
+    let mut parts = statement.text.split('?');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for (part, place) in parts.zip(&statement.places) {
+        let _ = match values.get(*place) {
+            Some(Value::Bytes(Some(bytes))) => write!(text, "x'{}'", Hex(bytes)),
+            Some(Value::Text(Some(value))) => {
+                write!(text, "_utf8mb4 x'{}'", Hex(value.as_bytes()))
+            }
+            Some(Value::Number(Some(number))) => write!(text, "({number})"),
+            _ => write!(text, "NULL"),
+        };
+        text.push_str(part);
+    }
+    text
+}
+
+impl WriteTogether for MySqlStore {
+    async fn write_together(&self, writes: &[Write]) -> Vec<Told> {
+        let inner = &*self.inner;
+        let known: Vec<_> = writes
+            .iter()
+            .map(|write| Known {
+                write,
+                known: inner.versions.version(&write.id, Some(write.seen)),
+            })
+            .collect();
+        let (sent_at, mut answers) = (Moment::now(), Vec::new());
+        let mut failed = None;
+        while answers.len() < known.len() && failed.is_none() {
+            let writing = async |connected: &mut Connected| {
+                let statements = &inner.statements;
+                statements.write_some(connected, &known, &mut answers).await
+            };
+            failed = inner.connections.run(WRITING, writing).await.err();
+        }
+        let refused = writes.iter().zip(&answers);
+        let refused: Vec<_> = refused
+            .filter(|(_, answer)| matches!(answer, Written::Refused))
+            .map(|(write, _)| write.id)
+            .collect();
+        let mut shown = match refused.is_empty() {
+            true => HashMap::new(),
+            // A write that finds nothing here goes alone, and meets the same error.
+            false => inner.load_all(&refused).await.unwrap_or_default(),
+        };
+        let mut answers = answers.into_iter();
+        let answer = |write: &Write| {
+            let swap = match (answers.next(), &failed) {
+                (Some(Written::Stands(stamp)), _) => Swap::Applied(stamp),
+                (Some(Written::Refused), _) => write.refused(shown.remove(&write.id))?,
+                (None, Some(error)) => return Some(Err(error.clone())),
+                (Some(Written::Alone) | None, _) => return None,
+            };
+            inner.note(&write.id, Some(write.seen), &write.next, &swap, sent_at);
+            Some(Ok(swap))
+        };
+        writes.iter().map(answer).collect()
+    }
+}
+
+impl Inner {
+    async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
+        let looking = async |connected: &mut Connected| {
+            let connection = &mut connected.connection;
+            self.statements.load_all(connection, ids).await
+        };
+        self.connections.run_again(LOOKING, looking).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_becomes_a_part_of_the_statement() {
+        let statement = Statement::new("SELECT ?2, a - ?3 FROM t WHERE b = ?1 AND c = ?4");
+        let values = [
+            Value::Text(Some("'; DROP TABLE x; --")),
+            Value::Bytes(Some(b"\\'?".into())),
+            Value::Number(Some(-5)),
+            Value::Bytes(None),
+        ];
+        assert_eq!(
+            written_out(&statement, &values),
+            "SELECT x'5c273f', a - (-5) FROM t \
+             WHERE b = _utf8mb4 x'273b2044524f50205441424c4520783b202d2d' AND c = NULL"
+        );
+    }
+}
