@@ -91,52 +91,60 @@ impl Known<'_> {
 }
 
 impl Statements {
-    /// Writes as many as one message takes, and as many of those as were written until one failed.
+    /// Writes as many as one message takes, up to the first one that fails, and adds their answers.
     async fn write_some(
         &self,
         connected: &mut Connected,
         writes: &[Known<'_>],
         answers: &mut Vec<Written>,
     ) -> Result<(), StoreError> {
-        let most = connected.max_allowed_packet / PART_OF_PACKET;
-        let mut message = String::new();
-        let mut sent = Vec::new();
-        for write in &writes[answers.len()..] {
-            let Some(text) = write.text(self, connected.shows) else {
-                if sent.is_empty() {
-                    answers.push(Written::Alone);
-                    return Ok(());
-                }
-                break;
-            };
-            let length = u64::try_from(message.len() + text.len()).unwrap_or(u64::MAX);
-            if length > most && !sent.is_empty() {
-                break;
-            }
-            let _ = write!(message, "{text};");
-            sent.push(write);
+        let writes = &writes[answers.len()..];
+        let (message, count) = self.message(connected, writes);
+        if count == 0 {
+            answers.push(Written::Alone);
+            return Ok(());
         }
         let mut told = Vec::new();
-        let failed = send(&mut connected.connection, message, &mut told).await;
+        let sent = send(&mut connected.connection, message, &mut told).await;
         answers.extend(
-            sent.iter()
+            writes
+                .iter()
                 .zip(&told)
                 .map(|(write, answer)| write.read(answer)),
         );
-        let Err(error) = failed else {
+        let Err(error) = sent else {
             return Ok(());
         };
-        let is_undone = error.as_database_error().is_some();
+        let is_undone = error.as_database_error().is_some() && told.len() < count;
         let error = failure::of(error, WRITING);
         match error.kind() {
             StoreErrorKind::Denied | StoreErrorKind::Unavailable => Err(error),
             // The one that failed was undone, and the server has done nothing behind it.
-            _ if is_undone && told.len() < sent.len() => {
+            _ if is_undone => {
                 answers.push(Written::Alone);
                 Ok(())
             }
             _ => Err(error),
         }
+    }
+
+    /// The texts of the first ones, and how many these are. If there is none for the first one, it
+    /// has to go alone.
+    fn message(&self, connected: &Connected, writes: &[Known<'_>]) -> (String, usize) {
+        let most = connected.max_allowed_packet / PART_OF_PACKET;
+        let (mut message, mut count) = (String::new(), 0);
+        for write in writes {
+            let Some(text) = write.text(self, connected.shows) else {
+                break;
+            };
+            let length = u64::try_from(message.len() + text.len()).unwrap_or(u64::MAX);
+            if length > most {
+                break;
+            }
+            let _ = write!(message, "{text};");
+            count += 1;
+        }
+        (message, count)
     }
 
     async fn load_all(

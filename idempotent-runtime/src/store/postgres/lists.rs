@@ -9,10 +9,10 @@ use sqlx::{
 };
 
 use super::{
-    rows::{Protocol, check_identity, without_nul, write_value},
+    rows::{Protocol, without_nul, write_value},
     statements::Statement,
 };
-use crate::store::{StoreError, sql::Value};
+use crate::store::sql::Value;
 
 type Rows<'a> = [&'a [Value<'a>]];
 
@@ -63,15 +63,6 @@ pub(super) async fn send(
                 .await
         }
     }
-}
-
-/// The rows of the answer, if it was this statement that answered.
-pub(super) fn check(
-    statement: &Statement,
-    rows: sqlx::Result<Vec<PgRow>>,
-    doing: &'static str,
-) -> Result<Vec<PgRow>, StoreError> {
-    check_identity(statement, rows, doing)
 }
 
 fn bind<'q, 'v>(

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::{
     PostgresStore,
@@ -10,6 +10,7 @@ use super::{
     failure,
     inner::Inner,
     lists::{self, listed},
+    rows::check_identity,
     statements::{NAME, NOW, Statements},
 };
 use crate::{
@@ -48,20 +49,19 @@ pub(super) fn replace_all(table: &str, replace: &str) -> String {
         let number = place + 1;
         text.replace(&format!("${number}::{kind}"), &format!("c{number}"))
     });
-    text.replace(
-        "written AS",
-        &format!(
-            "many AS MATERIALIZED (SELECT * FROM {list}),
-             free AS MATERIALIZED (
-                 SELECT id AS free_id FROM {table}, many WHERE id = c1 AND version = c20
-                 FOR NO KEY UPDATE OF {table} SKIP LOCKED),
-             written AS"
-        ),
-    )
-    .replace("FROM clock\n", "FROM clock, many, free\n")
-    .replace("WHERE id = c1", "WHERE id = free_id AND id = c1")
-    .replace("RETURNING now", "RETURNING c1, c8, c15, now")
-    .replace(&format!(", {NAME}"), &format!(", c1, {NAME}"))
+    let text = text
+        .replace("FROM clock\n", "FROM clock, many, free\n")
+        .replace("WHERE id = c1", "WHERE id = free_id AND id = c1")
+        .replace("RETURNING now", "RETURNING c1, c8, c15, now")
+        .replace(&format!(", {NAME}"), &format!(", c1, {NAME}"));
+    let lists = format!(
+        "many AS MATERIALIZED (SELECT * FROM {list}),
+         free AS MATERIALIZED (
+             SELECT id AS free_id FROM {table}, many WHERE id = c1 AND version = c20
+             FOR NO KEY UPDATE OF {table} SKIP LOCKED),
+         written AS"
+    );
+    text.replace("written AS", &lists)
 }
 
 /// The statement that shows many records, for writes that were refused. Records with an outcome are
@@ -80,36 +80,15 @@ impl Statements {
         connection: &mut PgConnection,
         writes: &[Write],
     ) -> Result<Option<HashMap<RecordId, Stamp>>, StoreError> {
-        let list: Vec<_> = writes
-            .iter()
-            .map(|write| sql::written(&write.id, Some(write.seen), &write.next))
-            .collect();
-        let list: Vec<_> = list.iter().map(|values| &values[..]).collect();
-        let mut channel = Some(&*self.channel);
-        let rows = loop {
-            let statement = &self.replace_all;
-            match lists::send(
-                connection,
-                self.protocol,
-                statement,
-                &WRITTEN,
-                &list,
-                channel,
-            )
-            .await
-            {
-                Err(error) if channel.is_some() && failure::has_no_room_to_tell(&error) => {
-                    channel = None;
-                }
-                Err(error) if failure::is_undone(&error) => {
-                    let error = failure::of(error, WRITING);
-                    return match error.kind() {
-                        StoreErrorKind::Denied | StoreErrorKind::Unavailable => Err(error),
-                        _ => Ok(None),
-                    };
-                }
-                rows => break lists::check(statement, rows, WRITING)?,
+        let rows = match self.send_all(connection, writes).await {
+            Err(error) if failure::is_undone(&error) => {
+                let error = failure::of(error, WRITING);
+                return match error.kind() {
+                    StoreErrorKind::Denied | StoreErrorKind::Unavailable => Err(error),
+                    _ => Ok(None),
+                };
             }
+            rows => check_identity(&self.replace_all, rows, WRITING)?,
         };
         let versions: HashMap<_, _> = writes
             .iter()
@@ -124,6 +103,28 @@ impl Statements {
         rows.iter().map(stamp).collect::<Result<_, _>>().map(Some)
     }
 
+    /// If the server has no room left for what it is to tell, the statement is sent again without
+    /// telling.
+    async fn send_all(
+        &self,
+        connection: &mut PgConnection,
+        writes: &[Write],
+    ) -> sqlx::Result<Vec<PgRow>> {
+        let list: Vec<_> = writes
+            .iter()
+            .map(|write| sql::written(&write.id, Some(write.seen), &write.next))
+            .collect();
+        let list: Vec<_> = list.iter().map(|values| &values[..]).collect();
+        let (statement, protocol) = (&self.replace_all, self.protocol);
+        let channel = Some(&*self.channel);
+        match lists::send(connection, protocol, statement, &WRITTEN, &list, channel).await {
+            Err(error) if failure::has_no_room_to_tell(&error) => {
+                lists::send(connection, protocol, statement, &WRITTEN, &list, None).await
+            }
+            rows => rows,
+        }
+    }
+
     async fn load_all(
         &self,
         connection: &mut PgConnection,
@@ -133,7 +134,7 @@ impl Statements {
         let list: Vec<_> = list.iter().map(|values| &values[..]).collect();
         let (statement, protocol) = (&self.load_all, self.protocol);
         let rows = lists::send(connection, protocol, statement, &LOOKED, &list, None).await;
-        let rows = lists::check(statement, rows, LOOKING)?;
+        let rows = check_identity(statement, rows, LOOKING)?;
         rows.iter().map(|row| sql::shown(row, LOOKING)).collect()
     }
 }
