@@ -105,6 +105,14 @@ impl Record {
         self.is_stream() && Stored::read(self).is_ok_and(|it| it.passes())
     }
 
+    /// Whether the call happened, and the outcome that it had could not be kept.
+    #[must_use]
+    pub fn lacks_outcome(&self, now: Time) -> bool {
+        let outcome = self.outcome.as_ref();
+        let is_bare = outcome.is_some_and(RawOutcome::is_not_replayable);
+        self.state == State::Done && is_bare && !self.is_expired(now)
+    }
+
     /// Tells whether the record is no longer needed: it binds no call, and purge may delete it.
     ///
     /// Only finished and released records expire, and running ones that may be run again once

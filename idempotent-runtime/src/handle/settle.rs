@@ -65,7 +65,8 @@ pub enum NotSettled {
 }
 
 /// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
-/// and a running one whose lease is over, unless it [has
+/// one that is done and whose outcome could not be kept ([`Error::NotReplayable`]), and a running
+/// one whose lease is over, unless it [has
 /// expired](crate::record::Record::is_expired). A running one stands so because no call has
 /// come since that would leave it uncertain, parked, or to the next holder. A call that this handle
 /// has run itself, and is about to record, is not settled.
@@ -77,7 +78,7 @@ pub enum NotSettled {
 /// # Cancel safety
 ///
 /// Dropped at any await, it has settled the record or has not; settled again, it stays as it was
-/// settled first.
+/// settled first, unless that was [`as_done`](Self::as_done).
 ///
 /// [`StoreErrorKind::Unavailable`]: crate::store::StoreErrorKind::Unavailable
 /// [`StoreErrorKind::Busy`]: crate::store::StoreErrorKind::Busy

@@ -16,7 +16,9 @@ use crate::{
 
 /// Settles one step of a call, on an operator's word: one that has begun, and of which no outcome
 /// is recorded. The call goes on behind it with the next duplicate, and is not uncertain any more.
-/// A step that was undone by hand is settled by [`undone`](Self::undone).
+/// So it does behind a step whose value could not be kept
+/// ([`Error::NotReplayable`]): an outcome takes the place of that value. A step that was undone by
+/// hand is settled by [`undone`](Self::undone).
 ///
 /// # Cancel safety
 ///
@@ -57,6 +59,10 @@ impl SettleStep<'_> {
     }
 
     /// It happened, with this value, which answers it from now on.
+    ///
+    /// A step whose value could not be kept is settled so in a call that is being undone, too, once
+    /// nobody holds that call. A parked one is resumed: its next attempt finds the undos behind the
+    /// step.
     ///
     /// # Errors
     ///
@@ -106,18 +112,10 @@ impl SettleStep<'_> {
             _ if step.is_to_be_undone() => {}
             _ => return Err(settle.not(NotSettled::AlreadySettled)),
         }
-        let attempt_id = match record.state {
-            // No step of a parked record can be written.
-            State::Parked => {
-                settle.clone().resume().await?;
-                AttemptId::RESUMED
-            }
-            _ => record.attempt_id,
-        };
         let undone = Step {
             version: Version::random(),
             state: StepState::Undone,
-            attempt_id,
+            attempt_id: settle.undoing(&record).await?,
             ..Step::clone(&step)
         };
         settle.put_step(step.version, &undone).await
@@ -135,31 +133,62 @@ impl SettleStep<'_> {
         let name = self.name()?;
         let settle = self.settle;
         let outcome = outcome.map(|outcome| outcome.with_schema(settle.schema));
-        settle.end_step(name, outcome).await?;
-        settle.write(&Settlement::GoOn).await
+        match settle.end_step(name, outcome).await? {
+            // Its next attempt undoes the steps, and nothing of it is in doubt.
+            State::Undoing | State::Parked => Ok(()),
+            _ => settle.write(&Settlement::GoOn).await,
+        }
     }
 }
 
 impl Settle<'_> {
-    async fn end_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<(), Error> {
+    /// Ends a step, and returns how its record stood.
+    async fn end_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<State, Error> {
         let (record, step) = self.find_step(name, why_not_ended).await?;
-        match step.state {
-            StepState::Begun => {}
+        let lacks_outcome = step
+            .outcome
+            .as_ref()
+            .is_some_and(RawOutcome::is_not_replayable);
+        let goes_back = matches!(record.state, State::Undoing | State::Parked);
+        let state = match (step.state, &outcome) {
+            // An undone step answers, too, while the undos of others are looked for.
+            (state, Some(_)) if lacks_outcome => state,
             // The call was not settled with it.
-            StepState::Done | StepState::Released if step.outcome == outcome => return Ok(()),
+            (StepState::Done | StepState::Released | StepState::Undone, _)
+                if step.outcome == outcome =>
+            {
+                return Ok(record.state);
+            }
+            _ if goes_back => return Err(self.not(why_not_back(record.state))),
+            (StepState::Begun, Some(_)) => StepState::Done,
+            (StepState::Begun, None) => StepState::Released,
             _ => return Err(self.not(NotSettled::AlreadySettled)),
-        }
+        };
+        let attempt_id = match goes_back {
+            true => self.undoing(&record).await?,
+            false => record.attempt_id,
+        };
         let ended = Step {
             version: Version::random(),
-            state: match outcome {
-                Some(_) => StepState::Done,
-                None => StepState::Released,
-            },
-            attempt_id: record.attempt_id,
+            state,
+            attempt_id,
             outcome,
             ..Step::clone(&step)
         };
-        self.put_step(step.version, &ended).await
+        self.put_step(step.version, &ended).await?;
+        Ok(record.state)
+    }
+
+    /// The attempt in whose name a step of this record is written. No step of a parked record can
+    /// be written, so it is resumed.
+    async fn undoing(&self, record: &Record) -> Result<AttemptId, Error> {
+        match record.state {
+            State::Parked => {
+                self.clone().resume().await?;
+                Ok(AttemptId::RESUMED)
+            }
+            _ => Ok(record.attempt_id),
+        }
     }
 
     /// The record and its step. `why_not` tells by the record, and by whether its lease is over,
@@ -198,10 +227,20 @@ impl Settle<'_> {
 fn why_not_ended(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
     match record.state {
         State::Uncertain => None,
-        State::Running if lease_is_over => None,
+        State::Running | State::Undoing if lease_is_over => None,
         State::Running | State::Undoing => Some(NotSettled::StillRunning),
-        State::Done | State::Parked => Some(NotSettled::AlreadySettled),
+        State::Parked => None,
+        State::Done => Some(NotSettled::AlreadySettled),
         State::Released => Some(NotSettled::UnknownKey),
+    }
+}
+
+/// Why a step is not settled that is in doubt, or has an outcome, in a call that is undone or
+/// parked.
+fn why_not_back(state: State) -> NotSettled {
+    match state {
+        State::Undoing => NotSettled::StillRunning,
+        _ => NotSettled::AlreadySettled,
     }
 }
 

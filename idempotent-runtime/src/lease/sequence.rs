@@ -332,6 +332,12 @@ impl Stream {
 }
 
 impl Applied {
+    /// Whether the number was applied, and the outcome that it had could not be kept.
+    #[must_use]
+    pub fn lacks_outcome(&self) -> bool {
+        self.answer == Answer::Recorded(OutcomeKind::NotReplayable)
+    }
+
     fn answers(&self, claim: &Claim) -> Decision {
         match self.answer {
             Answer::Skipped => Decision::Past { last: self.number },

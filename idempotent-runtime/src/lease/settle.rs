@@ -26,7 +26,8 @@ pub enum Settlement {
 
 /// The draft that settles `record`, or `None` if there is nothing to settle at `now`, by the
 /// store's clock. Only these can be settled: an uncertain or a parked record, and one whose lease
-/// is over, whether or not a call has come since that would leave it so. Only these can be resumed:
+/// is over, whether or not a call has come since that would leave it so. A record that is done, and
+/// whose outcome could not be kept, can be given that outcome. Only these can be resumed:
 /// a parked record, and one that the next call would park. The draft is put where the version of
 /// `record` stands, and stays for `keep` after it has expired.
 ///
@@ -72,7 +73,9 @@ pub fn settle(
     let error = record.outcome.clone();
     match (settlement, record.state) {
         (Settlement::Outcome(outcome), state)
-            if is_abandoned || matches!(state, State::Uncertain | State::Parked) =>
+            if is_abandoned
+                || matches!(state, State::Uncertain | State::Parked)
+                || (record.lacks_outcome(now) && !outcome.is_not_replayable()) =>
         {
             Some(Draft {
                 outcome: Some(outcome.clone()),

@@ -52,6 +52,12 @@ impl RawOutcome {
         self.kind == OutcomeKind::Error
     }
 
+    /// Whether it says only that the call happened: its value or error could not be kept.
+    #[must_use]
+    pub fn is_not_replayable(&self) -> bool {
+        self.kind == OutcomeKind::NotReplayable
+    }
+
     /// Sets the schema version of the bytes.
     #[must_use]
     pub fn with_schema(mut self, schema: u32) -> Self {

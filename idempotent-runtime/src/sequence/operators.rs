@@ -179,7 +179,9 @@ impl<G> Sequence<G> {
 }
 
 /// Settles one number, on an operator's word. Only the number at which the stream stops can be
-/// settled: one that is uncertain or parked, and a running one whose lease is over.
+/// settled: one that is uncertain or parked, and a running one whose lease is over. The last number
+/// can be settled, too, if its outcome could not be kept and no later number runs: a copy of it then
+/// gets that outcome in place of [`Error::NotReplayable`].
 ///
 /// # Cancel safety
 ///
@@ -317,7 +319,17 @@ fn stored(record: &Record) -> Result<Stored, Error> {
 /// Why a number is not settled.
 fn why_not(stream: &Stream, number: u64, now: Time) -> NotSettled {
     let last = stream.last.map(|last| last.number);
+    let is_held = stream
+        .running
+        .is_some_and(|it| it.state == sequence::Standing::Running);
     match stream.running {
+        _ if is_held
+            && stream
+                .last
+                .is_some_and(|last| last.number == number && last.lacks_outcome()) =>
+        {
+            NotSettled::StillRunning
+        }
         _ if last.is_some_and(|last| number <= last) => NotSettled::AlreadySettled,
         Some(running) if running.number != number => NotSettled::OtherNumber,
         None => NotSettled::OtherNumber,

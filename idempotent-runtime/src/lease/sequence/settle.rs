@@ -36,6 +36,11 @@ pub fn settle(
     now: Time,
     version: Version,
 ) -> Option<Draft> {
+    if let Settlement::Done(kind) = settlement
+        && let Some(last) = stream.last.filter(|last| last.number == number)
+    {
+        return kept_after_all(stream, last, *kind, now, version);
+    }
     let running = stream.running.filter(|running| running.number == number)?;
     let is_abandoned =
         running.state == Standing::Running && stream.lease_is_over(now) && !stream.is_expired(now);
@@ -59,6 +64,28 @@ pub fn settle(
         }
         _ => None,
     }
+}
+
+/// Gives the last number the outcome that could not be kept. A holder writes the last outcome with
+/// everything that it writes, so that none may be alive.
+fn kept_after_all(
+    stream: &Stream,
+    last: Applied,
+    kind: OutcomeKind,
+    now: Time,
+    version: Version,
+) -> Option<Draft> {
+    let is_held = stream
+        .running
+        .is_some_and(|running| running.state == Standing::Running);
+    let may_be_kept = last.lacks_outcome() && kind != OutcomeKind::NotReplayable;
+    (may_be_kept && !is_held && !stream.is_expired(now)).then(|| Draft {
+        last: Last::Moves(Applied {
+            answer: Answer::Recorded(kind),
+            ..last
+        }),
+        ..stream.touched(version)
+    })
 }
 
 /// A number that may not run again is not resumed: it becomes uncertain.

@@ -19,7 +19,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Step, StepNames, Time, Version},
+    record::{Draft, RawOutcome, Record, State, Step, StepNames, Time, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         moment::{Clocks, Moment},
@@ -226,10 +226,14 @@ fn answers(copy: &Record, now: Time) -> bool {
     is_finished(copy) && !copy.is_expired(now)
 }
 
-/// Only what no call and no operator of the protocol changes any more: the next number moves a
-/// stream that is done.
+/// Only what no call and no operator of the protocol changes any more. The next number moves a
+/// stream that is done, and an operator may know an outcome that could not be kept.
 fn is_finished(record: &Record) -> bool {
-    record.state == State::Done && !record.is_stream()
+    let lacks_outcome = record
+        .outcome
+        .as_ref()
+        .is_some_and(RawOutcome::is_not_replayable);
+    record.state == State::Done && !record.is_stream() && !lacks_outcome
 }
 
 #[async_trait]

@@ -9,12 +9,14 @@ use std::{
     },
 };
 
-use idempotent_runtime::{BoxError, CallOutcome, Codec, Error, Read, erased_serde, idempotent};
+use idempotent_runtime::{
+    BoxError, CallOutcome, Codec, Error, NotSettled, Read, erased_serde, idempotent,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     answers::is_not_replayable,
-    harness::{Owner, World},
+    harness::{Owner, World, not_settled},
 };
 
 on_every_store![
@@ -22,6 +24,7 @@ on_every_store![
     a11_typed_replay,
     a12_none_result_not_encoded_twice,
     f15_size_cap,
+    mend_13_a_call_whose_value_was_not_kept_is_settled_with_it,
 ];
 
 /// A first call, and a duplicate whose body must not run.
@@ -202,4 +205,33 @@ async fn f15_size_cap(world: World) {
     assert!(is_not_replayable(&second), "{second:?}");
 
     assert_eq!((world.runs("fits"), world.runs("too long")), (1, 1));
+}
+
+async fn mend_13_a_call_whose_value_was_not_kept_is_settled_with_it(world: World) {
+    let owner = world.owner_with(|builder| builder.max_outcome(10)).await;
+    let call = || {
+        let call = owner.call("values.capped").key("k");
+        call.run(async |_| {
+            world.happened("k");
+            Ok::<_, Error>("123456789".to_owned())
+        })
+    };
+    assert!(call().await.is_ok());
+    for _ in 0..2 {
+        assert!(is_not_replayable(&call().await));
+    }
+    let settle = || {
+        let settle = owner.idem.settle("values.capped", None::<&str>, "k");
+        settle.expect("a key")
+    };
+    let refused = not_settled(settle().as_done().await);
+    assert_eq!(refused, Some(NotSettled::AlreadySettled));
+    let settled = settle().with_value(&"short").await;
+    settled.expect("its value is not known");
+    let other = not_settled(settle().with_value(&"other").await);
+    assert_eq!(other, Some(NotSettled::AlreadySettled));
+    for _ in 0..2 {
+        assert_eq!(call().await, Ok("short".to_owned()));
+    }
+    assert_eq!(world.runs("k"), 1);
 }

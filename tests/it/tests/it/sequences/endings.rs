@@ -1,10 +1,10 @@
 //! Bodies that fail: released, recorded, or uncertain.
 
-use idempotent_runtime::{Error, Verdict, sequence::Decision};
+use idempotent_runtime::{Error, NotSettled, Verdict, sequence::Decision};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ApplyError, Decided, account, apply, assert_applied, assert_decided, position};
-use crate::harness::{Owner, World};
+use super::{ApplyError, Decided, account, apply, assert_applied, assert_decided, begin, position};
+use crate::harness::{Owner, World, not_settled};
 
 on_every_store![
     a_number_whose_body_fails_stays_unless_something_else_is_said,
@@ -14,6 +14,8 @@ on_every_store![
     a_classifier_decides_error_by_error,
     a_body_that_panics_or_is_dropped_leaves_its_number_to_a_takeover,
     a_number_whose_value_cannot_be_kept_is_counted_all_the_same,
+    mend_13_a_number_whose_value_was_not_kept_is_settled_with_it,
+    mend_13_a_number_is_not_settled_while_the_next_one_runs,
 ];
 
 async fn fail(world: &World, owner: &Owner, number: u64) -> Decided {
@@ -167,4 +169,36 @@ async fn a_number_whose_value_cannot_be_kept_is_counted_all_the_same(world: Worl
     assert!(matches!(copy, Error::NotReplayable { .. }), "{copy:?}");
     assert_eq!(world.runs("1"), 1);
     assert_applied(apply(&world, &account(&owner), 2).await, 2);
+}
+
+async fn mend_13_a_number_whose_value_was_not_kept_is_settled_with_it(world: World) {
+    let owner = world.owner_with(|builder| builder.max_outcome(8)).await;
+    let account = account(&owner);
+    let long = || {
+        let call = account.clone().number(1);
+        call.run(async |_| Ok::<_, ApplyError>("longer than that".to_owned()))
+    };
+    assert!(long().await.is_ok());
+    let settled = account.settle(1).as_done().await;
+    assert_eq!(not_settled(settled), Some(NotSettled::AlreadySettled));
+    let settled = account.settle(1).with_value(&"short").await;
+    settled.expect("its value is not known");
+    let copy = long().await.expect("it is settled");
+    assert_eq!(copy, Decision::Replayed("short".to_owned()));
+    let other = account.settle(1).with_value(&"other").await;
+    assert_eq!(not_settled(other), Some(NotSettled::AlreadySettled));
+    assert_applied(apply(&world, &account, 2).await, 2);
+}
+
+async fn mend_13_a_number_is_not_settled_while_the_next_one_runs(world: World) {
+    let owner = world.owner_with(|builder| builder.max_outcome(8)).await;
+    let account = account(&owner);
+    let call = account.clone().number(1);
+    let long = call.run(async |_| Ok::<_, ApplyError>("longer than that".to_owned()));
+    assert!(long.await.is_ok());
+    let (gate, task) = begin(&owner, &account, 2).await;
+    let settled = account.settle(1).with_value(&"short").await;
+    assert_eq!(not_settled(settled), Some(NotSettled::StillRunning));
+    gate.open();
+    assert_applied(task.await.expect("no panic"), 2);
 }

@@ -1,10 +1,13 @@
 //! Steps that an operator settles.
 
-use idempotent_runtime::{BoxError, Error, NotSettled, Settle, record::State, step, testing::Gate};
+use idempotent_runtime::{
+    BoxError, Error, NotSettled, Settle, Verdict, record::State, step, testing::Gate,
+};
 
 use super::successor;
 use crate::{
-    answers::is_uncertain,
+    answers::{is_not_replayable, is_uncertain},
+    booking::{BookError, verdict},
     harness::{Owner, World, not_settled},
 };
 
@@ -14,6 +17,8 @@ on_every_store![
     j26_a_step_that_failed_is_settled_with_its_error,
     j26_a_step_is_settled_before_a_call_finds_it_in_doubt,
     j26_what_cannot_be_settled_of_a_step_is_refused,
+    mend_13_a_step_whose_value_was_not_kept_is_settled_with_it,
+    mend_13_a_step_whose_value_was_not_kept_is_settled_with_an_error,
 ];
 
 /// A call of a step that runs at most once between two others.
@@ -142,4 +147,60 @@ async fn j26_what_cannot_be_settled_of_a_step_is_refused(world: World) {
         is_uncertain(&pays(&world, &owner, None).await),
         "nothing was settled"
     );
+}
+
+/// A call whose step gives a value that is too long to be kept. Its first attempt fails behind it.
+async fn reports(world: &World, owner: &Owner, fails: bool) -> Result<usize, BookError> {
+    let call = owner.call("pay").key("k");
+    let released = |_: &BookError| Verdict::Release;
+    call.classify_errors(released)
+        .run(async |_| {
+            let body = async |_| {
+                world.happened("report");
+                Ok::<_, BookError>("x".repeat(100))
+            };
+            let report = step("report", body).on_error(verdict).await?;
+            match fails {
+                true => Err(BookError::Refused),
+                false => Ok(report.len()),
+            }
+        })
+        .await
+}
+
+/// Loses the value of the step, and gives the owner that finds it so.
+async fn loses_the_report(world: &World) -> Owner {
+    let owner = world.owner_with(|builder| builder.max_outcome(64)).await;
+    let first = reports(world, &owner, true).await;
+    assert_eq!(first, Err(BookError::Refused));
+    let again = reports(world, &owner, false).await;
+    let Err(BookError::Ours(error)) = again else {
+        panic!("{again:?}");
+    };
+    assert!(is_not_replayable(&Err::<(), _>(error)));
+    owner
+}
+
+async fn mend_13_a_step_whose_value_was_not_kept_is_settled_with_it(world: World) {
+    let owner = loses_the_report(&world).await;
+    let refused = settle(&owner).step("report").not_happened().await;
+    assert_eq!(not_settled(refused), Some(NotSettled::AlreadySettled));
+    for _ in 0..2 {
+        let settled = settle(&owner).step("report").with_value(&"short").await;
+        settled.expect("its value is not known");
+    }
+    let other = settle(&owner).step("report").with_value(&"other").await;
+    assert_eq!(not_settled(other), Some(NotSettled::AlreadySettled));
+    assert_eq!(reports(&world, &owner, false).await, Ok(5));
+    assert_eq!(world.runs("report"), 1);
+}
+
+async fn mend_13_a_step_whose_value_was_not_kept_is_settled_with_an_error(world: World) {
+    let owner = loses_the_report(&world).await;
+    let settled = settle(&owner).step("report");
+    let settled = settled.with_error(&BookError::Refused).await;
+    settled.expect("its value is not known");
+    let again = reports(&world, &owner, false).await;
+    assert_eq!(again, Err(BookError::Refused));
+    assert_eq!(world.runs("report"), 1);
 }

@@ -10,6 +10,7 @@ on_every_store![
     j22_a_step_that_the_body_comes_to_no_more_is_undone_by_hand,
     j23_a_step_is_undone_by_hand_where_its_holder_vanished,
     j23_what_cannot_have_been_undone_by_hand_is_refused,
+    mend_13_the_undos_behind_a_value_that_was_not_kept_are_found_once_it_is_settled,
 ];
 
 async fn undone(owner: &Owner, step: &'static str) -> Result<(), Error> {
@@ -83,4 +84,29 @@ async fn j23_what_cannot_have_been_undone_by_hand_is_refused(world: World) {
     assert_eq!(left(&saga.call_in_time().await), ["hotel"]);
     assert_eq!(why("car").await, Some(NotSettled::UnknownStep));
     assert_eq!(world.record().await.state, State::Parked);
+}
+
+async fn mend_13_the_undos_behind_a_value_that_was_not_kept_are_found_once_it_is_settled(
+    world: World,
+) {
+    // The error of the call is kept, and so are the values of the steps, except the one in between.
+    let saga_of = |owner: &Owner| {
+        let mut saga = Saga::of(&world, owner);
+        saga.long = Some("hotel");
+        saga
+    };
+    let owner = world.owner_with(|builder| builder.max_outcome(64)).await;
+    saga_of(&owner).vanishes_at("undo car").await;
+    let saga = saga_of(&successor(&world).await);
+    assert_eq!(left(&saga.call_in_time().await), ["car"]);
+    let settle = || {
+        let settle = saga.owner.idem.settle("trip", None::<&str>, "k");
+        settle.expect("a key").step("hotel")
+    };
+    for _ in 0..2 {
+        let settled = settle().with_value(&"hotel-1").await;
+        settled.expect("it is parked, and the value is not known");
+    }
+    assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1; 3], [1, 1, 2]));
 }

@@ -34,6 +34,8 @@ struct Saga {
     failing: Option<(&'static str, Arc<AtomicU32>)>,
     /// The step whose body gives an error that is not recorded.
     unknown: Option<&'static str>,
+    /// The step whose value is a hundred letters longer.
+    long: Option<&'static str>,
     on_crash: OnCrash,
     /// How many steps the body comes to.
     steps: usize,
@@ -49,6 +51,7 @@ impl Saga {
             gate: None,
             failing: None,
             unknown: None,
+            long: None,
             on_crash: OnCrash::Rerun,
             steps: STEPS.len(),
             told: Arc::default(),
@@ -99,11 +102,12 @@ impl Saga {
     /// One step, which gives a reference.
     async fn book(&self, name: &'static str) -> Result<String, BookError> {
         let (saga, is_unknown) = (self.clone(), self.unknown == Some(name));
+        let rest = "x".repeat(100 * usize::from(self.long == Some(name)));
         let body = async |_: StepContext| {
             self.world.happened(name);
             match is_unknown {
                 true => Err(BookError::Refused),
-                false => Ok(format!("{name}-1")),
+                false => Ok(format!("{name}-1{rest}")),
             }
         };
         let step = step(name, body).undo(move |undo| {
