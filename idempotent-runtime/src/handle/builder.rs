@@ -30,6 +30,7 @@ use crate::{
 /// | `max_takeovers` | 5 |
 /// | `max_run_time` | 24 hours |
 /// | `step_grace` | 30 seconds |
+/// | `undo_timeout` | 1 minute |
 /// | `transaction_warning` | 5 seconds |
 /// | `max_outcome` | 16 MiB |
 #[derive(Debug)]
@@ -69,6 +70,7 @@ pub(crate) struct Defaults {
     pub(crate) max_takeovers: u32,
     pub(crate) max_run_time: Duration,
     pub(crate) step_grace: Duration,
+    pub(crate) undo_timeout: Duration,
     pub(crate) transaction_warning: Duration,
     pub(crate) max_outcome: usize,
 }
@@ -88,6 +90,7 @@ impl Default for Defaults {
             max_takeovers: 5,
             max_run_time: DAY,
             step_grace: Duration::from_secs(30),
+            undo_timeout: Duration::from_secs(60),
             transaction_warning: Duration::from_secs(5),
             max_outcome: 16 * 1024 * 1024,
         }
@@ -154,6 +157,11 @@ impl Builder {
                 "heartbeats are to keep a body for no time at all: give `max_run_time` a longer one",
             ));
         }
+        if defaults.undo_timeout.is_zero() {
+            return Err(Error::InvalidPolicy(
+                "an undo is to take no time at all: give `undo_timeout` a longer one",
+            ));
+        }
         if self.parts.defaults.audit_retention > LONGEST {
             return Err(Error::InvalidPolicy(
                 "records are to be kept for longer than a hundred years",
@@ -217,6 +225,16 @@ impl Builder {
     pub fn step_grace(mut self, step_grace: impl IntoDuration) -> Self {
         if let Some(step_grace) = self.read(step_grace) {
             self.parts.defaults.step_grace = step_grace;
+        }
+        self
+    }
+
+    /// Sets how long one try of an undo may take: `"1m"` unless set, or a `Duration`. After that it
+    /// is dropped, and has failed as one that returns an `Err`: it is tried again, three times in
+    /// all, and then the next undo comes to its turn.
+    pub fn undo_timeout(mut self, undo_timeout: impl IntoDuration) -> Self {
+        if let Some(undo_timeout) = self.read(undo_timeout) {
+            self.parts.defaults.undo_timeout = undo_timeout;
         }
         self
     }

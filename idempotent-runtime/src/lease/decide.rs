@@ -203,10 +203,11 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
 }
 
 /// Whether as many holders vanished as the budget allows. A record that an operator resumed is
-/// tried once more, whatever the budget is.
+/// tried once more, whatever the budget is, and so is one that its holder gave back.
 pub(super) fn is_spent(record: &Record, max_takeovers: u32) -> bool {
     let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
-    record.attempt > max_takeovers.max(at_least)
+    let is_given_back = record.attempt_id == AttemptId::GIVEN_BACK;
+    !is_given_back && record.attempt > max_takeovers.max(at_least)
 }
 
 impl Claim {

@@ -1,7 +1,10 @@
 //! How a holder writes, and what it learns when a write is refused.
 
+mod ending;
+
 use std::{sync::Arc, time::Duration};
 
+pub use self::ending::Ending;
 use crate::{
     lease::{Claim, Meaning, numbered::HeldNumber},
     policy::OnCrash,
@@ -23,41 +26,6 @@ pub struct Holding {
     number: Option<Box<HeldNumber>>,
     /// The error for which its steps are being undone.
     undoing: Option<RawOutcome>,
-}
-
-/// How a holder ends.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
-    /// It records the outcome.
-    Done(RawOutcome),
-    /// The body's own word, by its verdict on the error it returned, that it did nothing.
-    Release,
-    /// The same, or an error of ours, after steps that are recorded: the next call goes on with
-    /// them.
-    GiveBack,
-    /// The body's own word, or a reconciliation's, that it is unknown whether it happened.
-    Uncertain,
-    /// The body failed for good, with this error, and its steps are to be undone.
-    Undo(RawOutcome),
-    /// The same, and it leaves that to the next holder.
-    LeftToUndo(RawOutcome),
-    /// Some of them could not be undone.
-    NotUndone,
-    /// It was dropped, or panicked, before the body was polled.
-    Unpolled,
-    /// It was dropped, or panicked, after the body was polled.
-    Stopped,
-}
-
-impl Ending {
-    /// The error of a call whose steps are to be undone.
-    #[must_use]
-    pub fn error(&self) -> Option<RawOutcome> {
-        match self {
-            Ending::Undo(error) => Some(error.clone()),
-            _ => None,
-        }
-    }
 }
 
 /// The meaning of a refused ending.
@@ -258,24 +226,35 @@ impl Holding {
                 self.left_to(AttemptId::GIVEN_BACK, version)
             }
             Ending::Release => self.released(version),
-            Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
+            Ending::Stopped | Ending::Left if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
                 expires: Moment::In(self.ttl),
                 ..self.draft(State::Running, version)
             },
-            Ending::Unpolled | Ending::Stopped => self.draft(State::Uncertain, version),
+            Ending::Unpolled | Ending::Stopped | Ending::Left => {
+                self.draft(State::Uncertain, version)
+            }
         }
     }
 
-    /// A holder that stops in the middle leaves the rest to the next one, at once.
+    /// A holder that ends in the middle leaves the rest to the next one, at once. It counts only
+    /// where it panicked, as if it had vanished: callers that leave park nothing.
     fn end_undoing(&self, ending: &Ending, version: Version) -> Draft {
+        let left = Draft {
+            lease: Moment::In(Duration::ZERO),
+            expires: Moment::In(self.ttl),
+            ..self.draft(State::Undoing, version)
+        };
         match ending {
             Ending::NotUndone => self.draft(State::Parked, version),
-            _ => Draft {
-                lease: Moment::In(Duration::ZERO),
-                expires: Moment::In(self.ttl),
+            Ending::Stopped => Draft {
                 attempt_id: AttemptId::NOBODY,
-                ..self.draft(State::Undoing, version)
+                ..left
+            },
+            _ => Draft {
+                attempt: self.attempt.saturating_sub(1),
+                attempt_id: AttemptId::GIVEN_BACK,
+                ..left
             },
         }
     }
@@ -309,6 +288,7 @@ impl Holding {
                 Refusal::Stands(Arc::clone(record))
             }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
+            (State::Undoing, Ending::LeftToUndo(_)) => Refusal::Again(record.version),
             (State::Undoing, _) if self.undoing.is_some() => Refusal::Again(record.version),
             (stands, _) if stands == intended.state => Refusal::Stands(Arc::clone(record)),
             _ => Refusal::Lost(Some(Arc::clone(record))),

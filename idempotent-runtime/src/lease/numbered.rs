@@ -301,7 +301,7 @@ fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
         Ending::Release | Ending::GiveBack => sequence::Ending::Release,
         Ending::Uncertain => sequence::Ending::Uncertain,
         Ending::Unpolled => sequence::Ending::Unpolled,
-        Ending::Stopped | Ending::NotUndone => sequence::Ending::Stopped,
+        Ending::Stopped | Ending::NotUndone | Ending::Left => sequence::Ending::Stopped,
     };
     (ending, Value::default())
 }

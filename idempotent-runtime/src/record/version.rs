@@ -59,7 +59,7 @@ impl AttemptId {
     /// That of an operator who let a parked record be tried again. It is drawn no more often.
     pub const RESUMED: Self = Self(1);
 
-    /// That of a call whose holder gave it back after it had recorded steps: no holder vanished,
-    /// and the next call goes on with them.
+    /// That of a call whose holder gave it back after it had recorded steps, or left while it
+    /// undid them: no holder vanished, and the next call goes on with them.
     pub const GIVEN_BACK: Self = Self(2);
 }

@@ -298,14 +298,15 @@ impl Drop for HeldLease {
             });
             return;
         }
-        let attempt = &self.lease.attempt;
+        let (attempt, holding) = (&self.lease.attempt, &self.lease.holding);
+        let undoes = holding.error().is_some();
         let ending = match self.polled {
+            true if undoes && !thread::panicking() => Ending::Left,
             true => Ending::Stopped,
             false => Ending::Unpolled,
         };
         let ending = attempt.close_steps(ending, &self.lease);
-        let holding = &self.lease.holding;
-        let runs_again = holding.on_crash() == OnCrash::Rerun && holding.error().is_none();
+        let runs_again = holding.on_crash() == OnCrash::Rerun && !undoes;
         if self.polled && runs_again {
             let why = if thread::panicking() {
                 "a panic stopped a body half-way, which will be run again by the next call"

@@ -256,10 +256,13 @@ impl Undoing {
         let value = value.map(|outcome| Stored::new(outcome, self.handle.coder().clone()));
         let undoing = async { known.undo.run(context, value).await };
         let inside = INSIDE.scope(self.attempt.clone(), undoing);
+        let limit = self.handle.defaults().undo_timeout;
         let attempt = self.attempt.within(step.name, true);
-        match survive(attempt.enter(inside)).await {
-            Some(undone) => undone.map_err(|error| error.to_string()),
-            None => Err("it panicked".to_owned()),
+        let tried = survive(attempt.enter(inside));
+        match race(tried, self.handle.timer().sleep(limit)).await {
+            Some(Some(undone)) => undone.map_err(|error| error.to_string()),
+            Some(None) => Err("it panicked".to_owned()),
+            None => Err("it did not end within `undo_timeout`".to_owned()),
         }
     }
 

@@ -205,9 +205,10 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// nothing happened. [`Undo`] tells it which. One more write says that the step has begun
     /// before its body runs, and the first such step of a call costs another one.
     ///
-    /// An undo that fails is tried three times; then the call is *parked*, and its callers get
-    /// [`Error::NotUndone`](crate::Error::NotUndone). The guide's page [Sagas](crate::guide::sagas)
-    /// says what an undo cannot do.
+    /// An undo that fails, or does not end within
+    /// [`undo_timeout`](crate::Builder::undo_timeout), is tried three times. Then the call is
+    /// *parked*, and its callers get [`Error::NotUndone`](crate::Error::NotUndone). The guide's page
+    /// [Sagas](crate::guide::sagas) says what an undo cannot do.
     pub fn undo<T, E, Fut, G, Q, X>(self, undo: G) -> StepCall<'a, F, P, K, Undoable<T, G>>
     where
         F: FnOnce(StepContext) -> Fut,

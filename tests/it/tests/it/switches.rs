@@ -244,6 +244,7 @@ async fn f28_ttl_validation() {
     refused(builder().ttl("10s").lease("10s").build(), "not shorter");
     refused(builder().lease("1m").ttl("10s").build(), "not shorter");
     refused(builder().max_run_time("0s").build(), "zero");
+    refused(builder().undo_timeout("0s").build(), "zero");
     assert!(builder().ttl("10s").build().is_ok());
     assert!(builder().ttl("24h").lease("30s").build().is_ok());
 

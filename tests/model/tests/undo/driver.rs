@@ -130,15 +130,18 @@ impl Protocol {
             Worker::Holding(held) => {
                 match held.stage {
                     Stage::Body => self.actions_of_body(world, worker, &held, actions),
-                    Stage::Ending(_) => {
+                    Stage::Ending(end) => {
                         let fates = self.fates(world, held.seen != Seen::Stale);
                         actions.extend(fates.map(|fate| Action::End(worker, fate)));
+                        if end == End::Undo {
+                            actions.push(Action::Ends(worker, End::LeftToUndo));
+                        }
                     }
                     _ => self.actions_of_undo(world, worker, &held, actions),
                 }
                 self.actions_of_steps(world, worker, &held, actions);
                 // A holder that stopped sends no heartbeats any more.
-                if held.stage != Stage::Ending(End::Stopped) {
+                if !matches!(held.stage, Stage::Ending(End::Stopped | End::Left)) {
                     let fates = self.fates(world, held.seen != Seen::Stale);
                     actions.extend(fates.map(|fate| Action::Beat(worker, fate)));
                 }
@@ -226,7 +229,8 @@ impl Protocol {
             Stage::Marked(step) => actions.push(Action::Undo(worker, step)),
             _ => {}
         }
-        actions.push(Action::Ends(worker, End::Stopped));
+        let ends = [End::Stopped, End::Left];
+        actions.extend(ends.map(|end| Action::Ends(worker, end)));
     }
 
     fn fates(&self, world: &World, may_straggle: bool) -> impl Iterator<Item = Delivery> + use<> {
@@ -302,6 +306,7 @@ fn promises() -> Vec<Property<Protocol>> {
     }
     always! {
         NotForward AllUndone RegisteredBefore Kept LatestFirst OutcomeStays DecidedBefore
+        OnlyCrashesPark
     }
 }
 
@@ -315,6 +320,6 @@ fn sights() -> Vec<Property<Protocol>> {
     }
     sometimes! {
         UndoneByItself UndoneByAnother UndoneByTwo NotUndone UndoneAfterAll Spent ValueAfterTakeover
-        OpenAndAbandoned LateRegistration LargerNumberFirst
+        OpenAndAbandoned LateRegistration LargerNumberFirst LeftByThree
     }
 }

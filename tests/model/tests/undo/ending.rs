@@ -58,7 +58,10 @@ impl Protocol {
         let Stage::Ending(end) = held.stage else {
             unreachable!("only an ending is sent");
         };
-        let (holding, ending) = (held.holding(), end.ending());
+        let (holding, ending) = match (end, self.fault) {
+            (End::Left, Fault::LeavingCounts) => (held.holding(), End::Stopped.ending()),
+            _ => (held.holding(), end.ending()),
+        };
         let write = Write {
             by: held.attempt,
             seen: held.seen,

@@ -71,7 +71,7 @@ fn two_workers_whose_undos_fail_are_resumed() {
         undo_fails: true,
         ..SAGA
     };
-    let sights = &[NotUndone, UndoneAfterAll, Spent];
+    let sights = &[NotUndone, UndoneAfterAll, Spent, LeftByThree];
     holds("undo, failing", protocol, sights);
 }
 

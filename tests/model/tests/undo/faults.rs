@@ -36,6 +36,8 @@ pub(crate) enum Fault {
     LeftIsForgotten,
     /// Undos begin before it is recorded that the call failed.
     UndoesUndecided,
+    /// A caller that leaves while steps are undone counts as a holder that vanished.
+    LeavingCounts,
 }
 
 /// Checks that the fault breaks the promise. Without it the same callers cannot: `exhaustive` has
@@ -77,5 +79,6 @@ each_is_caught! {
     a_mark_before_the_undo_skips_it: MarkedBeforeItRan breaks AllUndone;
     undos_from_the_first_step_on_run_in_the_wrong_order: FirstIsUndoneFirst breaks LatestFirst;
     an_undo_that_failed_and_is_forgotten_leaves_its_effect: LeftIsForgotten breaks AllUndone;
+    callers_that_leave_and_are_counted_park_a_call: LeavingCounts breaks OnlyCrashesPark;
     an_undo_before_the_decision_may_be_of_a_call_that_goes_on: UndoesUndecided breaks DecidedBefore;
 }

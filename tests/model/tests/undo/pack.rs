@@ -202,6 +202,8 @@ impl End {
             End::Release => Ending::Release,
             End::GiveBack => Ending::GiveBack,
             End::Stopped => Ending::Stopped,
+            End::LeftToUndo => Ending::LeftToUndo(error()),
+            End::Left => Ending::Left,
         }
     }
 }
@@ -221,6 +223,8 @@ fn packing_loses_nothing_that_a_decision_depends_on() {
         End::Release,
         End::GiveBack,
         End::Stopped,
+        End::LeftToUndo,
+        End::Left,
     ];
     for holding in [forward.clone(), forward.undoing(error())] {
         let ends = endings.map(|end| holding.end(&end.ending(), CURRENT));

@@ -23,6 +23,7 @@ pub(crate) enum Sight {
     OpenAndAbandoned,
     LateRegistration,
     LargerNumberFirst,
+    LeftByThree,
 }
 
 impl Sight {
@@ -37,6 +38,7 @@ impl Sight {
             Sight::ValueAfterTakeover => "a call has a value after a takeover",
             Sight::OpenAndAbandoned => "a record outlives its retention, because undos are open",
             Sight::LateRegistration => "a registration is under way while the call is undone",
+            Sight::LeftByThree => "a call is undone by its fourth holder, and none vanished",
             Sight::LargerNumberFirst => "the first step of the body has the larger number",
         }
     }
@@ -55,7 +57,10 @@ impl Sight {
             row.map(|row| row.attempt)
         };
         match self {
-            Sight::UndoneByItself => failed && both_undone && cell.number == 1,
+            Sight::UndoneByItself => failed && both_undone && cell.token == 1,
+            Sight::LeftByThree => {
+                failed && both_undone && cell.token == 4 && world.watch.vanished == 0
+            }
             Sight::UndoneByAnother => holds(&|held| {
                 held.meaning == Meaning::Undo && matches!(held.stage, Stage::Undone(_))
             }),

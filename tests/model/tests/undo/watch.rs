@@ -5,6 +5,7 @@ use idempotent_runtime::{
     lease::Meaning,
     record::{State, StepState},
 };
+use model::call::TAKEOVERS;
 
 use crate::world::{Cell, End, Held, Kind, Name, Outcome, STEPS, World, Write};
 
@@ -16,6 +17,9 @@ pub(crate) struct Watch {
     /// record. An effect of any other attempt comes from a holder that stalled for longer than its
     /// lease, and no store can stop it. It is no part of any promise here.
     pub(crate) claimant: Name,
+    /// How many of its holders vanished. An operator who lets it be tried again leaves one of them
+    /// counted.
+    pub(crate) vanished: u32,
     /// Whether the record was ever being undone in this life.
     pub(crate) undoing: bool,
     /// Whether an attempt left it parked after that.
@@ -51,6 +55,7 @@ pub(crate) enum Promise {
     LatestFirst,
     OutcomeStays,
     DecidedBefore,
+    OnlyCrashesPark,
 }
 
 impl Promise {
@@ -64,6 +69,9 @@ impl Promise {
             }
             Promise::LatestFirst => "an attempt undoes from the larger number to the smaller one",
             Promise::OutcomeStays => "the first recorded outcome of a life never changes",
+            Promise::OnlyCrashesPark => {
+                "a claim parks no call unless more holders vanished than its budget has takeovers"
+            }
             Promise::DecidedBefore => "no undo runs before the error of the call is recorded",
         }
     }
@@ -105,14 +113,8 @@ impl World {
 
     /// `write` was applied, and `next` stands now.
     pub(crate) fn witness_record(&mut self, write: &Write, next: Cell) {
+        self.witness_holder(write);
         let watch = &mut self.watch;
-        match write.kind {
-            Kind::Claim(Meaning::Park) | Kind::Settle => watch.claimant = NOBODY,
-            Kind::Claim(_) => watch.claimant = write.by,
-            Kind::End(end) if !is_over(end) => {}
-            Kind::End(_) | Kind::GiveUp if write.by == watch.claimant => watch.claimant = NOBODY,
-            Kind::End(_) | Kind::GiveUp | Kind::Heartbeat => {}
-        }
         watch.was_parked |= write.kind == Kind::End(End::NotUndone);
         watch.undoing |= next.state == State::Undoing;
         let first = watch.outcome;
@@ -124,6 +126,31 @@ impl World {
         let stays = first == Outcome::None || next.outcome == first;
         self.must(Promise::OutcomeStays, stays);
         self.must(Promise::AllUndone, !failed || all_undone);
+    }
+
+    /// `write` was applied: who holds the record from now on, and who vanished before.
+    fn witness_holder(&mut self, write: &Write) {
+        let watch = &mut self.watch;
+        let is_own = write.by == watch.claimant;
+        let is_held = watch.claimant != NOBODY;
+        match write.kind {
+            Kind::Claim(_) => {
+                watch.vanished += u32::from(is_held && !is_own);
+                watch.claimant = write.by;
+            }
+            Kind::Settle => (watch.claimant, watch.vanished) = (NOBODY, 1),
+            Kind::End(end) if is_own && is_over(end) => {
+                watch.vanished += u32::from(end == End::Stopped);
+                watch.claimant = NOBODY;
+            }
+            Kind::GiveUp if is_own => watch.claimant = NOBODY,
+            Kind::End(_) | Kind::GiveUp | Kind::Heartbeat => {}
+        }
+        if write.kind == Kind::Claim(Meaning::Park) {
+            let is_spent = watch.vanished > TAKEOVERS;
+            watch.claimant = NOBODY;
+            self.must(Promise::OnlyCrashesPark, is_spent);
+        }
     }
 
     /// The body of a step runs, and has its effect.

@@ -159,7 +159,12 @@ pub(crate) enum End {
     NotUndone,
     Release,
     GiveBack,
+    /// It panicked, or its body was dropped.
     Stopped,
+    /// Its caller left while the decision was written that the call has failed for good.
+    LeftToUndo,
+    /// Its caller left while it undid steps.
+    Left,
 }
 
 /// The version that a request was sent over. A version that is gone never comes back.

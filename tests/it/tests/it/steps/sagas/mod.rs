@@ -4,6 +4,7 @@ mod by_hand;
 mod decisions;
 mod ends;
 mod failures;
+mod leaving;
 mod registered;
 mod takeovers;
 mod values;
