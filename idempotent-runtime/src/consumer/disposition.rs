@@ -46,11 +46,13 @@ pub enum Disposition {
 pub enum DeadLetterReason {
     /// Its handler failed for good: the `Err` is recorded.
     Failed,
-    /// Its handler failed at each of `max_deliveries` deliveries.
+    /// Its handler failed at each of `max_deliveries` deliveries. Where steps of it have an undo, its
+    /// record is parked: resume it, or have the steps undone.
     Exhausted,
     /// It is unknown whether its effect stands. Find out, and settle its record.
     Uncertain,
-    /// Too many of its consumers vanished.
+    /// Too many of its consumers vanished, or steps of it could not be undone. Find out, and resume
+    /// or settle its record.
     Parked,
     /// Another message had the same id, and another payload.
     KeyReused,
@@ -157,7 +159,9 @@ impl Judge<'_> {
         };
         match ours {
             Error::Uncertain { .. } => Some(|error| dead(DeadLetterReason::Uncertain, error)),
-            Error::Parked { .. } => Some(|error| dead(DeadLetterReason::Parked, error)),
+            Error::Parked { .. } | Error::NotUndone { .. } => {
+                Some(|error| dead(DeadLetterReason::Parked, error))
+            }
             Error::KeyReused { .. } => Some(|error| dead(DeadLetterReason::KeyReused, error)),
             ours if ours.is_retryable() => Some(|error| Disposition::Retry {
                 after: with_jitter(SHORTEST * 10),
@@ -174,7 +178,9 @@ impl Judge<'_> {
                 Disposition::Ack { replayed: true }
             }
             Error::Uncertain { .. } => dead(DeadLetterReason::Uncertain, error.into()),
-            Error::Parked { .. } => dead(DeadLetterReason::Parked, error.into()),
+            Error::Parked { .. } | Error::NotUndone { .. } => {
+                dead(DeadLetterReason::Parked, error.into())
+            }
             Error::KeyReused { .. } => dead(DeadLetterReason::KeyReused, error.into()),
             Error::InvalidKey { part: "key", .. } | Error::InvalidArguments { .. } => {
                 dead(DeadLetterReason::InvalidMessage, error.into())
@@ -192,6 +198,20 @@ impl Judge<'_> {
                 tracing::error!(error = %mistake, "a consumer is set up in a way that processes nothing");
                 self.retry(Some(mistake.into()))
             }
+        }
+    }
+
+    /// A dead letter does not come again. So a call that stands half done is parked before, and an
+    /// operator decides whether it goes on or is undone.
+    pub(super) async fn park(&self, disposition: Disposition, id: &RecordId) -> Disposition {
+        if !matches!(disposition, Disposition::DeadLetter { .. }) {
+            return disposition;
+        }
+        let (handle, operation) = (&self.settings.handle, &self.settings.operation);
+        match handle.park(operation, id).await {
+            Ok(true) => disposition,
+            Ok(false) => self.retry(None),
+            Err(error) => self.retry(Some(error.into())),
         }
     }
 

@@ -22,8 +22,8 @@ enum Standing {
     Running,
     /// It is unknown whether its effect stands.
     Uncertain,
-    /// Its steps are not all undone.
-    NotUndone,
+    /// Steps of it stand, and an operator is to decide whether they are undone.
+    HalfDone,
     Nothing,
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn earlier(
             }
             Ok(Standing::Done { .. }) => return dead(DeadLetterReason::KeyReused),
             Ok(Standing::Uncertain) => return dead(DeadLetterReason::Uncertain),
-            Ok(Standing::NotUndone) => return dead(DeadLetterReason::Parked),
+            Ok(Standing::HalfDone) => return dead(DeadLetterReason::Parked),
             Ok(Standing::Running) => return Some(judge.retry(None)),
             Ok(Standing::Nothing) => {}
             Err(error) => return Some(judge.retry(Some(error.into()))),
@@ -70,7 +70,8 @@ async fn standing(
     Ok(match (record.state, &record.outcome) {
         (State::Running | State::Undoing, _) if !record.lease_is_over(now) => Standing::Running,
         (State::Running, _) if on_crash != OnCrash::Rerun => Standing::Uncertain,
-        (State::Undoing, _) | (State::Parked, Some(_)) => Standing::NotUndone,
+        (State::Undoing, _) | (State::Parked, Some(_)) => Standing::HalfDone,
+        (State::Running | State::Parked, _) if record.has_open_undos() => Standing::HalfDone,
         (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done {
             same_payload: subject.is_none_or(|it| it.fingerprint == record.subject.fingerprint),
         },

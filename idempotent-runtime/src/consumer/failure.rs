@@ -116,6 +116,8 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     }
 
     fn decode(&self, stored: &Stored) -> Result<Failure<E>, BoxError> {
+        // It is recorded, whatever is said of it now: a takeover that undoes runs no handler.
+        self.note(Verdict::Replay);
         match self.inner.decode(stored) {
             Err(error) if self.is_exact => Err(error),
             read => Ok(read.map_or_else(Failure::Unread, Failure::Handler)),

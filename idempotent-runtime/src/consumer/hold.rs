@@ -55,6 +55,13 @@ impl Hold {
         !self.is_lost() && attempt.as_ref().is_some_and(Attempt::is_lost)
     }
 
+    /// Whether steps of the attempt, or of one before it, have undos that are open.
+    pub(super) fn keeps_undos(&self) -> bool {
+        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = attempt.as_ref().and_then(Attempt::steps);
+        steps.is_some_and(|steps| steps.undos().are_kept())
+    }
+
     fn lose(&self) {
         *self.is_lost.lock().unwrap_or_else(PoisonError::into_inner) = true;
         let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);

@@ -319,6 +319,10 @@ impl<'a, P, N> Delivery<'a, P, N> {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
+        let disposition = match hold.keeps_undos() {
+            true => judge.park(disposition, &id).await,
+            false => disposition,
+        };
         decided(disposition, Some(id))
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 mod inspect;
 mod open;
+mod park;
 mod purge;
 mod scope;
 mod settle;

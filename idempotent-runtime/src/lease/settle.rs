@@ -22,6 +22,8 @@ pub enum Settlement {
     GoOn,
     /// It failed for good, with this error: the next call undoes what its steps did.
     Undo(RawOutcome),
+    /// Nobody is to call it again: it was given back while undos are open, and an operator decides.
+    Park,
 }
 
 /// The draft that settles `record`, or `None` if there is nothing to settle at `now`, by the
@@ -99,6 +101,11 @@ pub fn settle(
                 || matches!(state, State::Uncertain | State::Parked) =>
         {
             Some(resumed(State::Undoing, Some(error.clone())))
+        }
+        (Settlement::Park, State::Running)
+            if record.attempt_id == AttemptId::GIVEN_BACK && record.has_open_undos() =>
+        {
+            Some(with_open_undos_of(record, settled(State::Parked)))
         }
         (Settlement::Resume { max_takeovers }, state)
             if state == State::Parked

@@ -74,6 +74,11 @@ impl Undos {
         self.kept.get_or_try_init(|| keep).await.copied()
     }
 
+    /// Whether the record is kept.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.kept.initialized()
+    }
+
     /// Those that are known, by the names of their steps.
     pub(crate) fn all(&self) -> HashMap<StepName, Registered> {
         self.known().clone()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use idempotent_runtime::{
     lease::{self, Decision, Meaning, Settlement},
-    record::{self, State},
+    record::{self, AttemptId, State},
 };
 use model::call::{FRESH, NOW, TAKEOVERS};
 
@@ -15,8 +15,8 @@ use crate::{
     pack::{claim, error, snapshot},
     store,
     world::{
-        At, Claiming, Draft, Held, Kind, Name, Outcome, Request, Rows, STEPS, Stage, Worker, World,
-        Write,
+        At, Claiming, Draft, Held, Kind, Name, Outcome, Request, Rows, STEPS, Stage, Word, Worker,
+        World, Write,
     },
 };
 
@@ -148,23 +148,28 @@ impl Protocol {
     }
 
     /// An operator says that a parked call may be tried again, or that an abandoned one has failed
-    /// for good.
-    pub(crate) fn settle(&self, world: &mut World, undoes: bool) {
-        let settlement = match undoes {
-            true => Settlement::Undo(error()),
-            false => Settlement::Resume {
+    /// for good. Or a call that was given back is parked, because nobody is to call it again.
+    pub(crate) fn settle(&self, world: &mut World, word: Word) {
+        let settlement = match word {
+            Word::Undo => Settlement::Undo(error()),
+            Word::Park => Settlement::Park,
+            Word::Resume => Settlement::Resume {
                 max_takeovers: TAKEOVERS,
             },
         };
-        let record = world.cell.expect("a record is settled").record();
+        let mut record = world.cell.expect("a record is settled").record();
+        if self.fault == Fault::ParksWhatIsHeld && word == Word::Park {
+            record.attempt_id = AttemptId::GIVEN_BACK;
+        }
         let settled = lease::settle(&record, &settlement, NOW, Duration::ZERO, FRESH);
         let Some(draft) = settled else { return };
-        world.words_left -= 1;
+        // Only what is dead beforehand is parked so, and no operator speaks.
+        world.words_left -= u8::from(word != Word::Park);
         let write = Write {
             by: 0,
             seen: world.seen(),
             draft: Draft::of(&draft),
-            kind: Kind::Settle,
+            kind: Kind::Settle(word),
         };
         store::write_record(world, &write);
     }

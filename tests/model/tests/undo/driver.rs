@@ -8,7 +8,7 @@ use crate::{
     sights::Sight,
     store,
     watch::{Promise, Watch},
-    world::{At, End, Held, Request, STEPS, Seen, Stage, WORKERS, Worker, World},
+    world::{At, End, Held, Request, STEPS, Seen, Stage, WORKERS, Word, Worker, World},
 };
 
 /// The callers, and the mistake that is made.
@@ -61,8 +61,7 @@ pub(crate) enum Action {
     Arrive,
     Tick,
     Purge,
-    Resume,
-    SettleUndo,
+    Settle(Word),
 }
 
 /// The fate of a request. A request that is lost on its way changes nothing, and is sent again.
@@ -102,8 +101,7 @@ impl Protocol {
             Action::Arrive => self.arrive(world),
             Action::Tick => world.tick(),
             Action::Purge => store::purge(world),
-            Action::Resume => self.settle(world, false),
-            Action::SettleUndo => self.settle(world, true),
+            Action::Settle(word) => self.settle(world, word),
         }
     }
 
@@ -273,7 +271,8 @@ impl Model for Protocol {
             actions.push(Action::Arrive);
         }
         if may_be_settled(world) {
-            actions.extend([Action::Resume, Action::SettleUndo]);
+            let words = [Word::Resume, Word::Undo, Word::Park];
+            actions.extend(words.map(Action::Settle));
         }
         if store::is_forgettable(world) {
             actions.push(Action::Purge);
@@ -306,7 +305,7 @@ fn promises() -> Vec<Property<Protocol>> {
     }
     always! {
         NotForward AllUndone RegisteredBefore Kept LatestFirst OutcomeStays DecidedBefore
-        OnlyCrashesPark
+        OnlyCrashesPark NoneIsParkedHeld
     }
 }
 

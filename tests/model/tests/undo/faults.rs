@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     UndoesUndecided,
     /// A caller that leaves while steps are undone counts as a holder that vanished.
     LeavingCounts,
+    /// A dead letter parks a call that another delivery holds.
+    ParksWhatIsHeld,
 }
 
 /// Checks that the fault breaks the promise. Without it the same callers cannot: `exhaustive` has
@@ -47,6 +49,7 @@ fn caught(fault: Fault, breaks: Promise) {
     let protocol = Protocol {
         side_by_side: is_of_tasks || fault == Fault::MarkTakenForStanding,
         in_tasks: is_of_tasks,
+        words: u8::from(fault == Fault::ParksWhatIsHeld),
         undo_fails: fault == Fault::LeftIsForgotten,
         fault,
         forgets: false,
@@ -80,5 +83,6 @@ each_is_caught! {
     undos_from_the_first_step_on_run_in_the_wrong_order: FirstIsUndoneFirst breaks LatestFirst;
     an_undo_that_failed_and_is_forgotten_leaves_its_effect: LeftIsForgotten breaks AllUndone;
     callers_that_leave_and_are_counted_park_a_call: LeavingCounts breaks OnlyCrashesPark;
+    a_dead_letter_parks_no_call_that_is_held: ParksWhatIsHeld breaks NoneIsParkedHeld;
     an_undo_before_the_decision_may_be_of_a_call_that_goes_on: UndoesUndecided breaks DecidedBefore;
 }

@@ -7,7 +7,7 @@ use idempotent_runtime::{
 };
 use model::call::TAKEOVERS;
 
-use crate::world::{Cell, End, Held, Kind, Name, Outcome, STEPS, World, Write};
+use crate::world::{Cell, End, Held, Kind, Name, Outcome, STEPS, Word, World, Write};
 
 const NOBODY: Name = 0;
 
@@ -43,7 +43,7 @@ pub(crate) enum Effect {
 
 /// Which promises were broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Broken(u8);
+pub(crate) struct Broken(u16);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -56,6 +56,7 @@ pub(crate) enum Promise {
     OutcomeStays,
     DecidedBefore,
     OnlyCrashesPark,
+    NoneIsParkedHeld,
 }
 
 impl Promise {
@@ -69,6 +70,7 @@ impl Promise {
             }
             Promise::LatestFirst => "an attempt undoes from the larger number to the smaller one",
             Promise::OutcomeStays => "the first recorded outcome of a life never changes",
+            Promise::NoneIsParkedHeld => "no call is parked as a dead letter while it is held",
             Promise::OnlyCrashesPark => {
                 "a claim parks no call unless more holders vanished than its budget has takeovers"
             }
@@ -79,7 +81,7 @@ impl Promise {
 
 impl Broken {
     pub(crate) fn contains(self, promise: Promise) -> bool {
-        self.0 & (1 << promise as u8) != 0
+        self.0 & (1 << promise as u16) != 0
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -95,7 +97,7 @@ fn is_over(end: End) -> bool {
 impl World {
     fn must(&mut self, promise: Promise, holds: bool) {
         if !holds {
-            self.watch.broken.0 |= 1 << promise as u8;
+            self.watch.broken.0 |= 1 << promise as u16;
         }
     }
 
@@ -138,7 +140,11 @@ impl World {
                 watch.vanished += u32::from(is_held && !is_own);
                 watch.claimant = write.by;
             }
-            Kind::Settle => (watch.claimant, watch.vanished) = (NOBODY, 1),
+            Kind::Settle(Word::Park) => {
+                watch.claimant = NOBODY;
+                self.must(Promise::NoneIsParkedHeld, !is_held);
+            }
+            Kind::Settle(_) => (watch.claimant, watch.vanished) = (NOBODY, 1),
             Kind::End(end) if is_own && is_over(end) => {
                 watch.vanished += u32::from(end == End::Stopped);
                 watch.claimant = NOBODY;
@@ -147,8 +153,8 @@ impl World {
             Kind::End(_) | Kind::GiveUp | Kind::Heartbeat => {}
         }
         if write.kind == Kind::Claim(Meaning::Park) {
-            let is_spent = watch.vanished > TAKEOVERS;
-            watch.claimant = NOBODY;
+            let is_spent = self.watch.vanished > TAKEOVERS;
+            self.watch.claimant = NOBODY;
             self.must(Promise::OnlyCrashesPark, is_spent);
         }
     }

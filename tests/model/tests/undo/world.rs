@@ -199,7 +199,18 @@ pub(crate) enum Kind {
     /// A claim whose caller went away is ended, or kept from standing.
     GiveUp,
     /// The word of an operator.
-    Settle,
+    Settle(Word),
+}
+
+/// The word about a record without a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Word {
+    /// It may be tried again.
+    Resume,
+    /// It has failed for good.
+    Undo,
+    /// Nobody is to call it again.
+    Park,
 }
 
 /// The part of a draft that is not the same in all of them.

@@ -38,7 +38,7 @@ async fn pays(world: &World, owner: &Owner, gate: Option<&Gate>) -> Result<Strin
             Ok::<_, Error>("charged".to_owned())
         };
         let charge = step("charge", charge).at_most_once();
-        let charge = charge.on_error(|_: &Error| idempotent_runtime::Verdict::Replay);
+        let charge = charge.on_error(|_: &Error| Verdict::Replay);
         let receipt = charge.run().await?;
         step("mail", async |_| Ok::<_, Error>(())).await?;
         Ok(receipt)

@@ -1,6 +1,7 @@
 //! Sagas: a call that fails for good undoes what its steps did.
 
 mod by_hand;
+mod dead_letters;
 mod decisions;
 mod ends;
 mod failures;
