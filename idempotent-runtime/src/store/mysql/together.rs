@@ -1,7 +1,7 @@
 //! Many statements in one message, for heartbeats. Each is a transaction of its own, and its text
 //! is that of a statement that goes alone.
 
-use std::{collections::HashMap, fmt::Write as _, future::poll_fn, sync::Arc};
+use std::{collections::HashMap, fmt::Write as _, future::poll_fn};
 
 use sqlx::{AssertSqlSafe, Either, Executor, mysql::MySqlConnection};
 
@@ -17,12 +17,12 @@ use super::{
 use crate::{
     framing::Hex,
     identity::RecordId,
+    record::Record,
     store::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         sql::{self, COLUMNS, Value},
         together::{Answer as Told, Write, WriteTogether},
-        version_cache::CachedVersion,
     },
 };
 
@@ -35,7 +35,7 @@ const PART_OF_PACKET: u64 = 2;
 /// A write, and what this process knows of the version that it replaces.
 struct Known<'a> {
     write: &'a Write,
-    known: Option<Arc<CachedVersion>>,
+    previous: Option<Record>,
 }
 
 /// The result of a statement.
@@ -52,7 +52,7 @@ impl Known<'_> {
     /// locked is not waited for where the server has a word for that.
     fn text(&self, statements: &Statements, shows: bool) -> Option<String> {
         let Write { id, seen, next } = self.write;
-        let previous = self.known.as_deref().map(CachedVersion::record);
+        let previous = self.previous.as_ref();
         let is_completion = previous.is_some_and(|previous| next.only_completes(previous));
         let text = if is_completion {
             written_out(&statements.complete, &sql::completed(id, *seen, next))
@@ -78,7 +78,7 @@ impl Known<'_> {
                 Err(_) => Written::Alone,
             };
         }
-        let previous = self.known.as_deref().map(CachedVersion::record);
+        let previous = self.previous.as_ref();
         match answer.affected {
             0 => Written::Refused,
             // A server that was kept from telling the time has written it all the same: the write
@@ -211,13 +211,7 @@ fn written_out(statement: &Statement, values: &[Value<'_>]) -> String {
 impl WriteTogether for MySqlStore {
     async fn write_together(&self, writes: &[Write]) -> Vec<Told> {
         let inner = &*self.inner;
-        let known: Vec<_> = writes
-            .iter()
-            .map(|write| Known {
-                write,
-                known: inner.versions.version(&write.id, Some(write.seen)),
-            })
-            .collect();
+        let known = inner.known(writes).await;
         let (sent_at, mut answers) = (Moment::now(), Vec::new());
         let mut failed = None;
         while answers.len() < known.len() && failed.is_none() {
@@ -253,6 +247,40 @@ impl WriteTogether for MySqlStore {
 }
 
 impl Inner {
+    /// Looks at what is written over if that is not known, where the server does not show it with
+    /// its answer. A look that fails leaves it unknown.
+    async fn known<'a>(&self, writes: &'a [Write]) -> Vec<Known<'a>> {
+        let previous = |write: &Write| {
+            let known = self.versions.version(&write.id, Some(write.seen))?;
+            Some(known.record().clone())
+        };
+        let mut known: Vec<_> = writes
+            .iter()
+            .map(|write| Known {
+                write,
+                previous: previous(write),
+            })
+            .collect();
+        let unknown = known
+            .iter()
+            .filter(|known| known.previous.is_none() && keeps(&known.write.next));
+        let unknown: Vec<_> = unknown.map(|known| known.write.id).collect();
+        let shows = async |connected: &mut Connected| Ok(connected.shows);
+        if unknown.is_empty() || self.connections.run(LOOKING, shows).await.unwrap_or(true) {
+            return known;
+        }
+        let mut shown = self.load_all(&unknown).await.unwrap_or_default();
+        for known in &mut known {
+            // If it is another version, the write is refused, whatever this says.
+            let snapshot = shown.remove(&known.write.id);
+            let record = snapshot.and_then(|snapshot| snapshot.record);
+            known.previous = record
+                .map(|record| Record::clone(&record))
+                .or(known.previous.take());
+        }
+        known
+    }
+
     async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
         let looking = async |connected: &mut Connected| {
             let connection = &mut connected.connection;

@@ -5,7 +5,7 @@ use idempotent_runtime::{
     transaction::{SqlDatabase, transaction},
 };
 
-use super::{PlaceError, Placed, ours};
+use super::{Placed, ours};
 use crate::transactions::shop::Shop;
 
 on_every_database![
