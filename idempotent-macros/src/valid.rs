@@ -352,11 +352,9 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
 
 /// A recorded error stands only if the caller commits after it, so that has to be said.
 fn committed_errors(args: &Args, errors: &mut Errors) {
-    let records = !matches!(args.on_error.value(), Some(OnError::Release));
-    let on_error = args
-        .on_error
-        .named()
-        .filter(|_| args.on_error.value().is_some());
+    let written = args.on_error.value();
+    let on_error = written.and(args.on_error.named());
+    let records = !matches!(written, Some(OnError::Release));
     match (args.tx.named(), args.commits_errors.named(), on_error) {
         (None, Some(word), _) => errors.on(
             word,
