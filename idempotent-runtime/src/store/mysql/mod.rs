@@ -40,7 +40,7 @@ use crate::{
         pool::{ConnectionPool, Limits},
         spawned::spawned,
         sql::TablePrefix,
-        together::Together,
+        together::{CONNECTIONS, Together},
         transaction::connection_of,
         waiters::look::PollInterval,
     },
@@ -273,7 +273,7 @@ impl Store for MySqlStore {
         let inner = &self.inner;
         Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
-                connections: inner.connections.another(2),
+                connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 inside: OnceLock::new(),

@@ -44,7 +44,7 @@ use crate::{
         pool::{ConnectionPool, Limits, Place},
         spawned::spawned,
         sql::TablePrefix,
-        together::Together,
+        together::{CONNECTIONS, Together},
         transaction::connection_of,
     },
 };
@@ -284,7 +284,7 @@ impl Store for PostgresStore {
         let inner = &self.inner;
         Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
-                connections: inner.connections.another(2),
+                connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 inside: OnceLock::new(),
