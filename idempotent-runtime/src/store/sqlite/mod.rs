@@ -45,9 +45,9 @@ use crate::{
 ///
 /// Every statement stands alone, except two kinds. Heartbeats that are due together stand after one
 /// commit. And in a file that the store opened itself, claims that had to wait for each other stand
-/// after one commit, and outcomes likewise. That is one message to the
-/// thread behind the connection. If one of them fails, the file stays locked until the runtime has
-/// come to undo the others: leave no runtime behind that lives on and is not driven.
+/// after one commit, and outcomes likewise. That is one message to the thread behind the
+/// connection. If one of them fails, the file stays locked until the runtime has come to undo the
+/// others: leave no runtime behind that lives on and is not driven.
 ///
 /// Move, replace or delete the file only while no process has it open. A process that has it open
 /// goes on in the old one, a process that opens it then begins in another, and neither sees the
