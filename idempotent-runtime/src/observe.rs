@@ -216,9 +216,10 @@ pub enum CallReport {
         /// Whether the given outcome stands in the store; if not, the write is being tried again in
         /// the background.
         recorded: bool,
+        /// Whether another attempt took over meanwhile, and its outcome is given.
+        taken_over: bool,
     },
-    /// The outcome of another call or attempt was replayed: an earlier one, or one that took over
-    /// while the body of this call ran.
+    /// An earlier outcome was replayed.
     #[non_exhaustive]
     Replayed {
         /// When that outcome was recorded, by the store's clock.
@@ -236,6 +237,17 @@ pub enum CallReport {
     Unprotected(UnprotectedReason),
     /// There was no answer except an [`Error`](crate::Error).
     Refused,
+}
+
+impl CallReport {
+    /// Whether the outcome that is given is that of another call or attempt.
+    pub(crate) fn is_of_another(&self) -> bool {
+        match self {
+            Self::Replayed { .. } => true,
+            Self::Executed { taken_over, .. } => *taken_over,
+            Self::Unprotected(_) | Self::Refused => false,
+        }
+    }
 }
 
 /// Why a body ran without a record.

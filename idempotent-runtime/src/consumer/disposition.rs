@@ -98,7 +98,7 @@ impl Judge<'_> {
         result: Result<(), Failure<E>>,
         report: &CallReport,
     ) -> Disposition {
-        let replayed = matches!(report, CallReport::Replayed { .. });
+        let replayed = report.is_of_another();
         let unwritten = matches!(
             report,
             CallReport::Executed {

@@ -146,7 +146,7 @@ impl ActiveCall {
         self.attempt.insert(attempt).clone()
     }
 
-    pub(super) fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
+    fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
         let finished = record.finished.unwrap_or(now);
         self.how = CallReport::Replayed {
             finished,
@@ -256,6 +256,7 @@ impl ActiveCall {
             attempt: attempt.number(),
             token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
             recorded,
+            taken_over: outcome == CallOutcome::LeaseLost,
         };
     }
 

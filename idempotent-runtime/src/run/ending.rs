@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     lease::{Ending, Refusal},
     observe::{Observers, RecordChange},
-    record::{OutcomeKind, Record, State, Time, Version},
+    record::{OutcomeKind, Record, State, Version},
     run::{answered, lease::Lease},
     store::{Snapshot, Store, StoreError, Swap},
 };
@@ -17,8 +17,8 @@ pub(crate) enum Ended {
     Stands(Version),
     /// It stood already, or something equal does.
     StoodAlready(Arc<Record>),
-    /// The lease was lost; the outcome that stands there now, and the time by the store's clock.
-    Lost(Option<(Arc<Record>, Time)>),
+    /// The lease was lost; the outcome that stands there now, if one does.
+    Lost(Option<Arc<Record>>),
 }
 
 impl Ended {
@@ -80,7 +80,7 @@ pub(crate) async fn end(
                     }
                     let record = record.and_then(|record| lease.holding.answer(&record));
                     let record = record.filter(|record| answers(record, &snapshot));
-                    return Ok(Ended::Lost(record.map(|record| (record, snapshot.now))));
+                    return Ok(Ended::Lost(record));
                 }
             },
         }

@@ -73,7 +73,7 @@ pub(super) fn decide<T, E: FromRefusal>(
             CallReport::Executed {
                 recorded: false, ..
             } => Err(refuse(WithoutId::Number, not_recorded())),
-            CallReport::Replayed { .. } => Ok(Decision::Replayed(value)),
+            report if report.is_of_another() => Ok(Decision::Replayed(value)),
             _ => Ok(Decision::Applied(value)),
         },
         Err(Failure::Refused(Error::Past { last, .. })) => Ok(Decision::Past { last }),

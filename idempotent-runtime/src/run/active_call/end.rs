@@ -59,10 +59,9 @@ impl ActiveCall {
             Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (true, outcome, None),
             // After a release the key may have gone to a call with other arguments: its outcome is
             // not ours.
-            Ok(Ended::Lost(Some((record, now)))) if self.request.is_about(&record) => {
-                let instead = self.recorded(record, now, false);
-                self.outcome = CallOutcome::LeaseLost;
-                return Some(instead);
+            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => {
+                self.executed(attempt, CallOutcome::LeaseLost, true);
+                return Some(Instead::Recorded(record));
             }
             // Another attempt may have recorded what every later call gets.
             Err(_) if is_stale => return Some(Instead::Refused(self.lease_lost())),

@@ -317,7 +317,7 @@ pub(super) fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64)
 /// The stamp of the record that stands there, if it is the one that was written: beside a trigger
 /// of the application's the server forgets what it was to tell. The record says when it was
 /// written, if that is noted in it.
-fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
+pub(super) fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
     let begun = next.subject.as_ref().map(|_| record.created);
     let now = begun.or(record.finished).unwrap_or(snapshot.now);

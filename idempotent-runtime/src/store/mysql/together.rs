@@ -18,7 +18,7 @@ use sqlx::{
 
 use super::{
     MySqlStore,
-    calls::{keeps, stamped},
+    calls::{found, keeps, stamped},
     connection::Connected,
     failure,
     inner::Inner,
@@ -57,6 +57,9 @@ struct Known<'a> {
 /// The result of a statement.
 enum Written {
     Stands(Stamp),
+    /// It was written, and something kept the server from telling when: a trigger of the
+    /// application's.
+    Untold,
     /// Another version was there.
     Refused,
     /// It has to go alone.
@@ -99,10 +102,8 @@ impl Known<'_> {
         let previous = self.previous.as_ref();
         match answer.affected {
             0 => Written::Refused,
-            // A server that was kept from telling the time has written it all the same: the write
-            // that goes alone is shown so.
             _ => {
-                stamped(next, previous, answer.server_time).map_or(Written::Alone, Written::Stands)
+                stamped(next, previous, answer.server_time).map_or(Written::Untold, Written::Stands)
             }
         }
     }
@@ -193,6 +194,15 @@ impl Statements {
     }
 }
 
+/// The stamp of a write that stands, as a look shows it. If that does not show it, its caller has to
+/// look for itself, as after an answer that is lost: sent again, the write would be refused for
+/// ever.
+fn written(write: &Write, shown: Option<Snapshot>) -> Result<Stamp, StoreError> {
+    let stamp = shown.and_then(|shown| found(&write.next, &shown));
+    let unknown = "it was written, and what stands there now is not shown";
+    stamp.ok_or_else(|| StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(unknown))
+}
+
 fn listed(ids: &[RecordId]) -> String {
     let ids: Vec<_> = ids.iter().map(|id| format!("x'{}'", id.to_hex())).collect();
     ids.join(", ")
@@ -259,7 +269,7 @@ impl WriteTogether for MySqlStore {
         }
         let refused = writes.iter().zip(&answers);
         let refused: Vec<_> = refused
-            .filter(|(_, answer)| matches!(answer, Written::Refused))
+            .filter(|(_, answer)| matches!(answer, Written::Refused | Written::Untold))
             .map(|(write, _)| write.id)
             .collect();
         let mut shown = match refused.is_empty() {
@@ -272,6 +282,10 @@ impl WriteTogether for MySqlStore {
             let swap = match (answers.next(), &failed) {
                 (Some(Written::Stands(stamp)), _) => Swap::Applied(stamp),
                 (Some(Written::Refused), _) => write.refused(shown.remove(&write.id))?,
+                (Some(Written::Untold), _) => match written(write, shown.remove(&write.id)) {
+                    Ok(stamp) => Swap::Applied(stamp),
+                    Err(error) => return Some(Err(error)),
+                },
                 (None, Some(error)) => return Some(Err(error.clone())),
                 (Some(Written::Alone) | None, _) => return None,
             };

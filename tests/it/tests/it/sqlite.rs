@@ -2,6 +2,7 @@
 
 mod connections;
 mod faults;
+mod many;
 mod places;
 mod schema;
 

@@ -16,7 +16,10 @@ use tokio::task::JoinSet;
 use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
 use crate::{
     harness::{applied, claim, completion, in_time},
-    servers::{purges::what_a_purge_goes_by_stays, together::heartbeats_pass_a_locked_record},
+    servers::{
+        purges::what_a_purge_goes_by_stays,
+        together::{heartbeats_pass_a_locked_record, one_refused_record_fails_alone},
+    },
 };
 
 fn id(number: u32) -> RecordId {
@@ -335,5 +338,24 @@ async fn mend_16_no_heartbeat_waits_for_a_record_of_another() {
         };
         let unlock = async |side: &mut MySqlConnection| run(side, "COMMIT".to_owned()).await;
         in_time(heartbeats_pass_a_locked_record(&*store, lock, unlock)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_16_a_heartbeat_that_the_server_refuses_fails_alone() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let store = database.store().await;
+        let refuse = async |id: &RecordId| {
+            let (of, id) = (&database.prefix, id.to_hex());
+            let guard = format!(
+                "CREATE TRIGGER {of}guard BEFORE UPDATE ON {of}records FOR EACH ROW
+                     IF OLD.id = x'{id}' THEN
+                         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'it stays';
+                     END IF"
+            );
+            database.run(guard).await;
+        };
+        in_time(one_refused_record_fails_alone(&*store, refuse)).await;
     }
 }
