@@ -34,12 +34,12 @@ on_every_server![
 /// How far the server is away, there and back.
 const ROUND_TRIP: Duration = Duration::from_millis(30);
 
-/// How many bodies run at once, and how long their leases are. Over two connections, one write
+/// How many bodies run at once, and how long their leases are. Over four connections, one write
 /// after the other takes longer than a lease.
 fn bodies() -> (usize, Duration) {
     match std::env::var("IDEMPOTENT_TEST_ROUNDS").as_deref() {
         Ok("full") => (5_000, Duration::from_secs(30)),
-        _ => (600, Duration::from_secs(3)),
+        _ => (800, Duration::from_secs(5)),
     }
 }
 
