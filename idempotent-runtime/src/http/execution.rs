@@ -182,7 +182,7 @@ impl Terms {
         if self.has_failed(&head) {
             attempt.fail();
         }
-        let verdict = self.judge(&mut head, &body);
+        let verdict = self.judge(&mut head, &body, attempt);
         let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
         if let Some(stage) = verdict.and_then(Verdict::stage) {
             attempt.reach(stage);

@@ -7,6 +7,7 @@ use http_body::Body as HttpBody;
 
 use super::Terms;
 use crate::{
+    attempt::Attempt,
     http::{
         IDEMPOTENT_REPLAYED, grpc,
         outcome::{ReplayHint, Verdict, verdict},
@@ -18,12 +19,22 @@ use crate::{
 
 impl Terms {
     /// Says what a response means, before its body is read; `None` if it is said behind that.
-    pub(super) fn judge(&self, head: &mut Parts, body: &impl HttpBody) -> Option<Verdict> {
+    pub(super) fn judge(
+        &self,
+        head: &mut Parts,
+        body: &impl HttpBody,
+        attempt: &Attempt,
+    ) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
         head.headers.remove(IDEMPOTENCY_STATUS);
         let mark = head.extensions.remove::<ReplayHint>();
         let errors = self.guard.rules.server_errors;
         let verdict = match (head.status, mark) {
+            // It may be no more than a refusal of ours in other words.
+            (_, None) if self.has_failed(head) && attempt.is_refused() => match self.may_rerun() {
+                true => Verdict::Release,
+                false => Verdict::Uncertain,
+            },
             (StatusCode::OK, None) if self.is_unary() => {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
@@ -74,14 +85,18 @@ impl Terms {
     pub(super) fn panicked(&self, given: Option<Verdict>) -> Verdict {
         let operation = &*self.guard.settings.name;
         tracing::error!(operation, "a handler panicked");
-        let on_crash = self.guard.settings.handle.defaults().on_crash;
-        let may_rerun = self.guard.rules.on_crash.unwrap_or(on_crash) == OnCrash::Rerun;
+        let may_rerun = self.may_rerun();
         match (given, Verdict::from(self.guard.rules.server_errors)) {
             (Some(Verdict::Uncertain), _) => Verdict::Uncertain,
             (None, Verdict::Release) if may_rerun => Verdict::Release,
             (_, Verdict::Release) => Verdict::Uncertain,
             (_, failed) => failed,
         }
+    }
+
+    fn may_rerun(&self) -> bool {
+        let on_crash = self.guard.settings.handle.defaults().on_crash;
+        self.guard.rules.on_crash.unwrap_or(on_crash) == OnCrash::Rerun
     }
 
     pub(super) fn is_unary(&self) -> bool {
