@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Attempt, Inner, part::Part, try_current};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use crate::record::Version;
 use crate::{error::Error, outcome::FromRefusal};
 
 /// The calls, steps and messages that were refused, and have not succeeded since.
@@ -38,6 +40,15 @@ impl Asking {
         Self::here([asked as u8; 32])
     }
 
+    /// The same for something that has no id and may be asked for beside its like: only its own
+    /// success takes its refusal back.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn once() -> Self {
+        let mut of = [0; 32];
+        of[..16].copy_from_slice(&Version::random().to_bytes());
+        Self::here(of)
+    }
+
     /// Begins to ask for `of` in the body, or the step, that runs here.
     pub(crate) fn here(of: [u8; 32]) -> Self {
         let asker = try_current().map(|Attempt(inner, part)| (Arc::downgrade(&inner), part));
@@ -47,6 +58,12 @@ impl Asking {
     /// Notes the answer: an outcome takes an earlier refusal back.
     pub(crate) fn answered(&self, refusal: Option<&Error>) {
         self.note(refusal.is_some_and(|error| !error.is_answer()));
+    }
+
+    /// Makes the refusal into an error of a body's, and notes it.
+    pub(crate) fn refuse<E: FromRefusal>(&self, error: Error) -> E {
+        self.answered(Some(&error));
+        E::from_refusal(error)
     }
 
     /// Notes whether it was refused.
@@ -72,8 +89,7 @@ impl Attempt {
 /// Makes an error of ours into one of a body's, and notes that the body was refused what it asked
 /// for.
 pub(crate) fn refuse<E: FromRefusal>(asked: WithoutId, error: Error) -> E {
-    Asking::of(asked).answered(Some(&error));
-    E::from_refusal(error)
+    Asking::of(asked).refuse(error)
 }
 
 /// What has no id of its own.
@@ -84,7 +100,4 @@ pub(crate) enum WithoutId {
     Call = 1,
     /// The outcome of a number.
     Number,
-    /// A transaction of the library's around calls.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    Transaction,
 }

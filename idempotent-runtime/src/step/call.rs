@@ -287,7 +287,9 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
             Ok(Begun::Run(permit)) => finish(permit, typed, self.body, &asking).await,
             Ok(Begun::Unprotected(context)) => {
                 let (within, body) = (context.within(), self.body);
-                Ok(within.enter(async move { body(context).await }).await)
+                let own = within.enter(async move { body(context).await }).await;
+                asking.note(own.is_err() && within.is_refused());
+                Ok(own)
             }
             Ok(Begun::Recorded(permit, step)) => {
                 asking.note(false);
@@ -297,10 +299,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         };
         match ended {
             Ok(own) => own,
-            Err(error) => {
-                asking.answered(Some(&error));
-                Err(E::from_refusal(error))
-            }
+            Err(error) => Err(asking.refuse(error)),
         }
     }
 }

@@ -170,7 +170,8 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
                 }
             }
             Ok(Begun::Unprotected(context)) => {
-                return unprotected(self.pool, context, body).await;
+                let ended = unprotected(self.pool, context, body, &asking).await;
+                return ended.unwrap_or_else(refused);
             }
             Ok(Begun::Recorded(permit, step)) => (permit, step),
             Err(error) => return refused(error),
@@ -341,22 +342,26 @@ async fn stands<DB: SqlDatabase>(
 }
 
 /// Runs the body in a transaction, and keeps no record.
-async fn unprotected<DB, T, E, F>(pool: &Pool<DB>, context: StepContext, body: F) -> Result<T, E>
+async fn unprotected<DB, T, E, F>(
+    pool: &Pool<DB>,
+    context: StepContext,
+    body: F,
+    asking: &Asking,
+) -> Result<Result<T, E>, Error>
 where
     DB: SqlDatabase,
-    E: FromRefusal,
     F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
 {
-    let refused = |error: StoreError| E::from_refusal(error.into());
-    let mut owned = OwnedConnection::acquire(pool).await.map_err(refused)?;
+    let mut owned = OwnedConnection::acquire(pool).await?;
     let isolation = Some(Isolation::ReadCommitted);
-    let mut tx = owned.begin(isolation).await.map_err(refused)?;
+    let mut tx = owned.begin(isolation).await?;
     let operation = Arc::clone(context.attempt.operation_name());
-    let savepoint = Savepoint::set(&mut *tx).await.map_err(refused)?;
-    let own = context.within().enter(body(&mut *tx, context)).await;
+    let savepoint = Savepoint::set(&mut *tx).await?;
+    let within = context.within();
+    let own = within.enter(body(&mut *tx, context)).await;
+    asking.note(own.is_err() && within.is_refused());
     if own.is_ok() {
-        let checked = check_end(savepoint, &mut *tx, &operation).await;
-        checked.map_err(E::from_refusal)?;
+        check_end(savepoint, &mut *tx, &operation).await?;
     }
     let ended = match &own {
         Ok(_) => tx.commit().await,
@@ -365,9 +370,9 @@ where
     match (ended, own) {
         (Ok(()), own) => {
             owned.give_back().await;
-            own
+            Ok(own)
         }
-        (Err(_), Err(own)) => Err(own),
-        (Err(error), Ok(_)) => Err(refused(DB::store_error(error, "committing a step"))),
+        (Err(_), Err(own)) => Ok(Err(own)),
+        (Err(error), Ok(_)) => Err(DB::store_error(error, "committing a step").into()),
     }
 }

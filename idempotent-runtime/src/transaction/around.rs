@@ -10,7 +10,7 @@ use super::{
     lost::Fate,
 };
 use crate::{
-    attempt::{Asking, WithoutId, refuse},
+    attempt::Asking,
     error::Error,
     outcome::FromRefusal,
     run::{OpenTransaction, RecordedIn},
@@ -102,11 +102,12 @@ where
 {
     let settings = pool.into_transact();
     let mut left = settings.tries;
+    let asking = Asking::once();
     loop {
-        let last = match Box::pin(settings.once(body.clone())).await {
+        let last = match Box::pin(settings.once(body.clone(), &asking)).await {
             Turn::Answer(answer) => {
                 if answer.is_ok() {
-                    Asking::of(WithoutId::Transaction).note(false);
+                    asking.note(false);
                 }
                 return answer;
             }
@@ -114,13 +115,13 @@ where
             Turn::Lost(recorded, value) => {
                 match settings.find_out(&recorded, LONGEST_SILENCE).await {
                     Fate::Committed => {
-                        Asking::of(WithoutId::Transaction).note(false);
+                        asking.note(false);
                         return Ok(value);
                     }
-                    Fate::RolledBack => {
-                        refuse(WithoutId::Transaction, silence::<T::Database>().into())
+                    Fate::RolledBack => asking.refuse(silence::<T::Database>().into()),
+                    Fate::Unknown { has_record } => {
+                        return Err(asking.refuse(unknown(&recorded, has_record)));
                     }
-                    Fate::Unknown { has_record } => return Err(unknown(&recorded, has_record)),
                 }
             }
         };
@@ -142,15 +143,12 @@ enum Turn<V, E> {
     Lost(Vec<RecordedIn>, V),
 }
 
-fn unknown<E: FromRefusal>(recorded: &[RecordedIn], has_record: bool) -> E {
+fn unknown(recorded: &[RecordedIn], has_record: bool) -> Error {
     let first = recorded.first();
-    refuse(
-        WithoutId::Transaction,
-        Error::CommitUnknown {
-            operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
-            has_record,
-        },
-    )
+    Error::CommitUnknown {
+        operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
+        has_record,
+    }
 }
 
 fn unnamed() -> Arc<str> {
@@ -158,7 +156,7 @@ fn unnamed() -> Arc<str> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    async fn once<V, E, F>(&self, body: F) -> Turn<V, E>
+    async fn once<V, E, F>(&self, body: F, asking: &Asking) -> Turn<V, E>
     where
         Q: RetryIf<E>,
         E: FromRefusal + StdError + 'static,
@@ -166,18 +164,18 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     {
         let mut owned = match OwnedConnection::acquire(&self.pool).await {
             Ok(owned) => owned,
-            Err(error) => return refused::<DB, _, _>(error),
+            Err(error) => return refused::<DB, _, _>(asking, error),
         };
         let (turn, is_clean) = match owned.begin(self.isolation).await {
             Ok(mut tx) => match Savepoint::set(&mut *tx).await {
                 Ok(savepoint) => {
                     let open = OpenTransaction::on(tx.connection());
                     let own = open.enter(body(&mut *tx)).await;
-                    self.after(tx, &open, savepoint, own).await
+                    self.after(tx, &open, (savepoint, asking), own).await
                 }
-                Err(error) => (refused::<DB, _, _>(error), false),
+                Err(error) => (refused::<DB, _, _>(asking, error), false),
             },
-            Err(error) => (refused::<DB, _, _>(error), false),
+            Err(error) => (refused::<DB, _, _>(asking, error), false),
         };
         if is_clean {
             // Dropped, it is closed.
@@ -191,7 +189,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         &self,
         mut tx: Transaction<'_, DB>,
         open: &OpenTransaction,
-        savepoint: Savepoint,
+        (savepoint, asking): (Savepoint, &Asking),
         own: Result<V, E>,
     ) -> (Turn<V, E>, bool)
     where
@@ -201,6 +199,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         let value = match own {
             Ok(value) => value,
             Err(error) => {
+                // The body has answered, so an earlier try counts no more.
+                asking.note(false);
                 let rolled_back = answer(tx.rollback()).await;
                 let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
                 let again = is_gone || is_conflict::<DB>(&error) || self.retry_if.is_reason(&error);
@@ -217,15 +217,12 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         let witnesses = match released.unwrap_or_else(|| Err(silence::<DB>())) {
             Ok(witnesses) if !open.has_unfinished() => witnesses,
             Err(error) if is_broken::<DB>(&error) => {
-                let turn = refused::<DB, _, _>(error);
+                let turn = refused::<DB, _, _>(asking, error);
                 return (turn, answer(tx.rollback()).await.is_ok());
             }
             _ended => {
                 let operation = unnamed();
-                let ended = refuse(
-                    WithoutId::Transaction,
-                    Error::TransactionEnded { operation },
-                );
+                let ended = asking.refuse(Error::TransactionEnded { operation });
                 return (
                     Turn::Answer(Err(ended)),
                     answer(tx.rollback()).await.is_ok(),
@@ -234,7 +231,10 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         };
         match answer(tx.commit()).await {
             Ok(()) => (Turn::Answer(Ok(value)), true),
-            Err(error) => (uncommitted::<DB, _, _>(error, witnesses, value), false),
+            Err(error) => (
+                uncommitted::<DB, _, _>(asking, error, witnesses, value),
+                false,
+            ),
         }
     }
 }
@@ -264,9 +264,9 @@ async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()
 }
 
 /// An error of the database before the body ran, or after it.
-fn refused<DB: SqlDatabase, V, E: FromRefusal>(error: StoreError) -> Turn<V, E> {
+fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreError) -> Turn<V, E> {
     let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error);
-    let error = refuse(WithoutId::Transaction, error.into());
+    let error = asking.refuse(error.into());
     match again {
         true => Turn::Again(error),
         false => Turn::Answer(Err(error)),
@@ -274,19 +274,17 @@ fn refused<DB: SqlDatabase, V, E: FromRefusal>(error: StoreError) -> Turn<V, E> 
 }
 
 fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
+    asking: &Asking,
     error: sqlx::Error,
     witnesses: Vec<RecordedIn>,
     value: V,
 ) -> Turn<V, E> {
     match CommitFailure::of::<DB>(error) {
-        CommitFailure::Conflict(error) => refused::<DB, _, _>(error),
-        CommitFailure::Refused(source) => Turn::Answer(Err(refuse(
-            WithoutId::Transaction,
-            Error::Commit {
-                operation: unnamed(),
-                source,
-            },
-        ))),
+        CommitFailure::Conflict(error) => refused::<DB, _, _>(asking, error),
+        CommitFailure::Refused(source) => Turn::Answer(Err(asking.refuse(Error::Commit {
+            operation: unnamed(),
+            source,
+        }))),
         CommitFailure::Unknown => Turn::Lost(witnesses, value),
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Error, InFlight, OnCrash, RawEnding, RawOutcome, Status, StepContext, Verdict, idempotent,
-    step, testing::Gate,
+    Error, Idempotency, InFlight, MemoryStore, OnCrash, RawEnding, RawOutcome, Status, StepContext,
+    Verdict, idempotent, step, testing::Gate,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
@@ -18,6 +18,7 @@ on_every_store![
     mend_05_a_raw_error_after_a_refusal_is_no_outcome,
     mend_05_a_step_that_changed_is_no_reason_to_undo,
     mend_05_a_step_with_a_refused_call_inside_is_not_recorded,
+    mend_05_a_refusal_in_a_step_without_a_record_is_none_of_the_calls_around,
 ];
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
@@ -277,4 +278,30 @@ async fn mend_05_a_step_with_a_refused_call_inside_is_not_recorded(world: World)
     assert_eq!(running.await.expect("no panic"), Ok(7));
     assert_eq!(pays().await, Ok(7));
     assert_eq!(world.runs("charge"), 3);
+}
+
+/// The call between has no record, so its step has none, either.
+async fn mend_05_a_refusal_in_a_step_without_a_record_is_none_of_the_calls_around(world: World) {
+    let owner = world.owner().await;
+    let off = Idempotency::builder(MemoryStore::new()).enabled(false);
+    let off = off.build().expect("a handle");
+    let pays = async || -> Paid {
+        let outer = owner.call("order").key("k");
+        outer
+            .run(async |_| {
+                world.happened("order");
+                let between = off.call("pay").key("k");
+                let in_step = async |_: StepContext| charge(&owner).await.map_err(PayError::from);
+                between.run(async |_| step("charge", in_step).await).await
+            })
+            .await
+    };
+    let (gate, running) = held(&world).await;
+    for _ in 0..2 {
+        assert!(pays().await.is_err());
+    }
+    gate.open();
+    assert_eq!(running.await.expect("no panic"), Ok(7));
+    assert_eq!(pays().await, Ok(7));
+    assert_eq!(world.runs("order"), 3);
 }

@@ -1,16 +1,19 @@
 //! Calls without a record: the end of their transaction is looked at as that of any other.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use idempotent_runtime::{
     Error, Idempotency, StepContext, step_in,
     transaction::{SqlDatabase, transaction},
 };
 
-use super::{Placed, ours};
-use crate::transactions::shop::Shop;
+use super::{PlaceError, Placed, ours};
+use crate::transactions::shop::{Shop, SqliteShop};
 
 on_every_database![
     mend_07_an_unprotected_call_tells_of_a_statement_that_failed,
     mend_07_an_unprotected_call_tells_of_a_transaction_that_ended,
+    mend_05_a_transaction_that_stands_takes_no_other_s_refusal_back,
 ];
 
 /// The forms of a call that has no record.
@@ -85,4 +88,34 @@ async fn mend_07_an_unprotected_call_tells_of_a_transaction_that_ended<
     shop: S,
 ) {
     tells_what_stands(&shop, "ROLLBACK").await;
+}
+
+/// One transaction is refused, and another one beside it stands.
+async fn mend_05_a_transaction_that_stands_takes_no_other_s_refusal_back<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let idem = Idempotency::memory();
+    let away = SqliteShop::new().await;
+    away.pool().close().await;
+    for form in [Form::Around, Form::Step] {
+        let runs = AtomicU32::new(0);
+        for _ in 0..2 {
+            let call = idem.call("orders.report").key(&format!("{form:?}"));
+            let reported: Placed = call
+                .run(async |_| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    let off = Idempotency::builder(shop.store()).enabled(false);
+                    let off = off.build().expect("a handle");
+                    let refused = swallows(&away, &off, form, "SELECT 1").await;
+                    let stands = swallows(&shop, &off, form, "SELECT 1").await;
+                    assert_eq!(stands.ok(), Some(7));
+                    refused.map_err(|refusal| PlaceError::Database(refusal.to_string()))
+                })
+                .await;
+            assert!(reported.is_err(), "{reported:?}");
+        }
+        assert_eq!(runs.into_inner(), 2, "{form:?}");
+    }
 }
