@@ -29,7 +29,7 @@ impl Error {
             Self::KeyReused { .. } | Self::InvalidKey { .. } | Self::InvalidArguments { .. } => {
                 true
             }
-            Self::Past { .. } | Self::Gap { .. } => true,
+            Self::Past { .. } => true,
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             Self::InvalidMessage { .. } | Self::MessageChanged { .. } => true,
             _ => false,

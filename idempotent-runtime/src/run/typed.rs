@@ -114,7 +114,7 @@ where
     let operation = Arc::clone(&call.request.operation);
     let rest = Box::pin(run_admitted(call, attempt, typed, body));
     outlive(operation, rest).await.unwrap_or_else(|stopped| {
-        let refusal = R::Error::from_refusal(stopped);
+        let refusal = attempt::refuse(attempt::WithoutId::Call, stopped);
         (R::from_result(Err(refusal)), CallReport::Refused)
     })
 }
