@@ -220,9 +220,12 @@ impl Attempt {
     }
 
     /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another
-    /// task.
+    /// task. Called in a step, it carries the step, too.
     pub fn enter<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        CURRENT.scope(self.clone(), future)
+        // A step may name the attempt of the body around it.
+        let here = try_current().filter(|here| Arc::ptr_eq(&here.0, &self.0));
+        let here = here.filter(|_| self.1.is_body());
+        CURRENT.scope(here.unwrap_or_else(|| self.clone()), future)
     }
 
     /// Polls `future` as a part of this attempt.

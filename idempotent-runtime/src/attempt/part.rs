@@ -28,6 +28,11 @@ struct Inside {
 }
 
 impl Part {
+    /// Whether it is the body itself.
+    pub(super) fn is_body(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The refusals that a step, or its undo, was given; `None` in the body itself.
     pub(super) fn refusals(&self) -> Option<&Refusals> {
         self.0.as_ref().map(|inside| &inside.refusals)

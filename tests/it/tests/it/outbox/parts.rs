@@ -19,6 +19,7 @@ use crate::transactions::{PlaceError, shop::Shop};
 on_every_database![
     mend_09_equal_messages_of_a_body_and_its_steps_are_all_sent,
     mend_09_a_step_that_runs_again_sends_the_same_message,
+    mend_09_a_task_of_a_step_belongs_to_it_whichever_way_the_attempt_is_named,
     mend_09_an_undo_sends_one_message_however_often_it_runs,
 ];
 
@@ -127,6 +128,32 @@ async fn mend_09_a_step_that_runs_again_sends_the_same_message<
     let ids = ids.into_inner().expect("nobody panics");
     let (first, second) = ids.split_at(4);
     assert_eq!((distinct(first), first), (2, second));
+    assert_eq!(count(&shop).await, 2);
+}
+
+async fn mend_09_a_task_of_a_step_belongs_to_it_whichever_way_the_attempt_is_named<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let (outbox, idem) = (outbox(&shop).await, Idempotency::new(shop.store()));
+    let ids = Mutex::new(Vec::new());
+    // The first run ends before its own message, and the second one replays the step.
+    for is_second in [false, true] {
+        let call = idem.call("orders.place").key("order-7").release_errors();
+        let ended = call.run(async |attempt| {
+            let body = async |_| tokio::join!(attempt.enter(send_alone(&shop, &outbox))).0;
+            let of_step = step("notify", body).run().await?;
+            if is_second {
+                let own = send_alone(&shop, &outbox).await?;
+                ids.lock().expect("nobody panics").extend([of_step, own]);
+            }
+            Err::<(), _>(PlaceError::SoldOut)
+        });
+        assert!(ended.await.is_err());
+    }
+    let ids = ids.into_inner().expect("nobody panics");
+    assert_eq!(distinct(&ids), 2, "{ids:?}");
     assert_eq!(count(&shop).await, 2);
 }
 
