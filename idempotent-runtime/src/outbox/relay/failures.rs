@@ -222,3 +222,6 @@ fn attempted(envelope: &Envelope, error: &PublishError, settings: &Settings) -> 
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use super::Envelope;
 use crate::outbox::walk::MOST;
 
-/// For how long it is remembered that a message failed.
-const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+/// For how long it is remembered that a message failed. It is longer than any pause, so that a
+/// message whose receiver asks for the longest one is found to fail again.
+const REMEMBERED: Duration = Duration::from_secs(30 * 60);
 
 /// Knows the messages that failed, and which of them may have failed others beside them.
 ///
