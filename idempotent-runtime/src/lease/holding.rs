@@ -370,7 +370,7 @@ impl Holding {
 }
 
 /// Whether a holder that ended itself has left the record to the next call.
-fn is_nobodys(attempt_id: AttemptId) -> bool {
+pub(super) fn is_nobodys(attempt_id: AttemptId) -> bool {
     matches!(attempt_id, AttemptId::NOBODY | AttemptId::GIVEN_BACK)
 }
 

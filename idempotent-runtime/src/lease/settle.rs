@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    lease::decide::{is_spent, with_open_undos_of},
+    lease::{
+        decide::{is_spent, with_open_undos_of},
+        holding::is_nobodys,
+    },
     policy::OnCrash,
     record::{AttemptId, Draft, Moment, RawOutcome, Record, State, Time, TokenRule, Version},
 };
@@ -103,7 +106,7 @@ pub fn settle(
             Some(resumed(State::Undoing, Some(error.clone())))
         }
         (Settlement::Park, State::Running)
-            if record.attempt_id == AttemptId::GIVEN_BACK && record.has_open_undos() =>
+            if is_nobodys(record.attempt_id) && record.has_open_undos() =>
         {
             Some(with_open_undos_of(record, settled(State::Parked)))
         }

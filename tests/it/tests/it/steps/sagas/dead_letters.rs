@@ -5,15 +5,19 @@ use idempotent_runtime::{
     consumer::{Consumer, DeadLetterReason, Disposition},
     record::State,
     step,
-    testing::{On, Operation},
+    testing::{Gate, On, Operation},
 };
 
 use super::{BookError, Saga};
-use crate::harness::{Owner, World, while_time_goes_on};
+use crate::{
+    charge::LEASE,
+    harness::{Owner, World, while_time_goes_on},
+};
 
 on_every_store![
     mend_12_a_dead_letter_that_is_half_done_is_parked_and_undone_on_a_word,
     mend_12_a_dead_letter_that_is_half_done_is_parked_and_resumed,
+    mend_12_a_dead_letter_behind_a_consumer_that_vanished_is_parked,
     mend_12_a_dead_letter_for_a_nested_call_is_parked,
     mend_12_a_dead_letter_without_undos_goes_on_when_it_is_put_back,
     mend_12_a_message_comes_again_while_it_cannot_be_parked,
@@ -95,6 +99,35 @@ async fn mend_12_a_dead_letter_that_is_half_done_is_parked_and_resumed(world: Wo
     let is_ack = matches!(handled, Disposition::Ack { replayed: false });
     assert!(is_ack, "{handled:?}");
     assert_eq!(saga.runs(), ([1, 1, 0], [0; 3]));
+}
+
+async fn mend_12_a_dead_letter_behind_a_consumer_that_vanished_is_parked(world: World) {
+    let (owner, gate) = (world.owner().await, Gate::new());
+    let saga = Saga::of(&world, &owner).held_at("flight", &gate);
+    let vanishes = tokio::spawn(async move {
+        let consumer = consumer(&saga.owner);
+        let message = consumer.message("m").without_payload().delivery(1);
+        let message = message.classify_errors(|_: &BookError| Verdict::Release);
+        let handled = message.run(async |_| {
+            saga.book("flight").await?;
+            saga.at("flight").await;
+            Ok::<_, BookError>(())
+        });
+        handled.await
+    });
+    gate.arrived(1).await;
+    owner.die_in(vanishes).await;
+    world.advance(LEASE).await;
+    let saga = Saga::of(&world, &world.owner().await);
+    assert_dead(&deliver(&saga, 2).await, DeadLetterReason::Exhausted);
+    let record = world.record().await;
+    assert_eq!(record.state, State::Parked);
+    assert!(record.has_open_undos(), "it does not expire");
+    assert_dead(&deliver(&saga, 3).await, DeadLetterReason::Parked);
+    let given_up = settle(&saga.owner).await.undo(&BookError::Refused).await;
+    given_up.expect("it is parked");
+    assert_dead(&deliver(&saga, 4).await, DeadLetterReason::Failed);
+    assert_eq!(saga.runs(), ([1, 1, 0], [1, 1, 0]));
 }
 
 async fn mend_12_a_dead_letter_for_a_nested_call_is_parked(world: World) {
