@@ -6,7 +6,7 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use self::answers::{Differing, Left, SET_UP};
+use self::answers::{Differing, Left, SET_UP, Told};
 pub(crate) use self::nested::{mark, take_mark};
 pub use self::unreadable::{BoxError, Unreadable};
 use crate::{
@@ -154,11 +154,9 @@ pub enum Error {
     },
 
     /// The answer to the commit of `CallBuilder::transact` was lost, and the database did not tell
-    /// in time whether it was carried out. The same call with the same key finds that out, unless
-    /// it runs unprotected.
-    #[error(
-        "it is not known yet whether the transaction of `{operation}` was committed, call again with the same key for what became of it"
-    )]
+    /// in time whether it was carried out. The same call with the same key finds that out, if it
+    /// has a record. If not, calling again may write the rows a second time: look first.
+    #[error("it is not known whether the transaction of `{operation}` was committed, {}", Told(*.has_record))]
     #[non_exhaustive]
     CommitUnknown {
         /// The operation.

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     error::BoxError,
+    observe::CallReport,
     outcome::{OnError, Whole},
-    record::Version,
+    record::{Record, State, Version},
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, transact},
@@ -95,18 +96,18 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         let hold = Hold::default();
-        let mut written = None;
+        let mut proof = Proof::Commit;
         let decided = self.decide(&hold, async |request, on_error| {
             let typed = Typed {
                 on_error,
                 keep: Whole,
             };
             let finished = run_in(request, typed, connection, handled).await;
-            written = finished.written;
+            proof = Proof::of(finished.written, &finished.report);
             (finished.answer, finished.report)
         });
         let decided = decided.await;
-        Staged { decided, written }
+        Staged { decided, proof }
     }
 }
 
@@ -115,8 +116,28 @@ impl<P> Delivery<'_, P, Numbered> {
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
 pub struct Staged {
     decided: Decided,
-    /// The version of its record that the transaction wrote.
-    written: Option<Version>,
+    proof: Proof,
+}
+
+/// Proves that what a disposition tells of stands.
+#[derive(Debug)]
+enum Proof {
+    /// The commit, because there is no record.
+    Commit,
+    /// Others see this version of the record, which the transaction wrote.
+    Version(Version),
+    /// Others see the outcome that was replayed: it may be of this very transaction.
+    Outcome,
+}
+
+impl Proof {
+    fn of(written: Option<Version>, report: &CallReport) -> Self {
+        match (written, report) {
+            (Some(version), _) => Self::Version(version),
+            (None, CallReport::Replayed { .. }) => Self::Outcome,
+            (None, _) => Self::Commit,
+        }
+    }
 }
 
 impl Staged {
@@ -139,10 +160,7 @@ impl Staged {
     where
         DB: Database<Connection: SqlConnection>,
     {
-        let Self {
-            mut decided,
-            written,
-        } = self;
+        let Self { mut decided, proof } = self;
         let again = |error: BoxError| Disposition::Retry {
             after: Duration::from_secs(1),
             error: Some(error),
@@ -157,7 +175,7 @@ impl Staged {
             let _rolled_back = tx.rollback().await;
         } else if let Err(error) = tx.commit().await {
             decided.disposition = again(error.into());
-        } else if !decided.stands(written).await {
+        } else if !decided.stands(&proof).await {
             decided.disposition = again(
                 "the record does not stand: the transaction is nested in another one, or is not that of the message"
                     .into(),
@@ -172,14 +190,19 @@ impl Decided {
         matches!(self.disposition, Disposition::Retry { .. })
     }
 
-    /// Whether others see this version of its record, once its transaction has committed. An older
-    /// record under the same id tells nothing. If the store does not tell, the next delivery does.
-    async fn stands(&self, written: Option<Version>) -> bool {
-        let Some((id, written)) = self.record.zip(written) else {
+    /// Whether others see its record, once its transaction has committed. An older record under the
+    /// same id tells nothing. If the store does not tell, the next delivery does.
+    async fn stands(&self, proof: &Proof) -> bool {
+        let is_proof = |record: &Record| match proof {
+            Proof::Commit => true,
+            Proof::Version(written) => record.version == *written,
+            Proof::Outcome => record.state == State::Done,
+        };
+        let Some(id) = self.record.filter(|_| !matches!(proof, Proof::Commit)) else {
             return true;
         };
         let looked = self.settings.handle.store().load(&id).await;
         let stands = looked.ok().and_then(|snapshot| snapshot.record);
-        stands.is_some_and(|record| record.version == written)
+        stands.is_some_and(|record| is_proof(&record))
     }
 }

@@ -35,6 +35,18 @@ impl fmt::Display for Left<'_> {
     }
 }
 
+/// What to do about a commit that is unknown, in a message: whether a record tells.
+pub(super) struct Told(pub(super) bool);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            true => "call again with the same key for what became of it",
+            false => "and no record tells: look at its rows before you call again",
+        })
+    }
+}
+
 fn in_brackets(f: &mut fmt::Formatter<'_>, first: &str, names: &[String]) -> fmt::Result {
     for (i, name) in names.iter().enumerate() {
         let before = if i == 0 { " (" } else { ", " };

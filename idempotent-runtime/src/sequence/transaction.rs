@@ -144,8 +144,12 @@ impl<P> NumberedCall<P> {
             // The error is recorded, or that it is unknown what happened.
             Err(_) => is_own && is_recorded,
         };
-        let moves = matches!(decided, Ok(Decision::Applied(_))).then_some(moves);
-        let moves = moves.filter(|_| matches!(report, CallReport::Executed { .. }));
+        let is_there = matches!(decided, Ok(Decision::Applied(_) | Decision::Replayed(_)));
+        let has_record = matches!(
+            report,
+            CallReport::Executed { .. } | CallReport::Replayed { .. }
+        );
+        let moves = (is_there && has_record).then_some(moves);
         staged(decided, commits, moves)
     }
 }
@@ -156,7 +160,8 @@ struct Moved {
     handle: Idempotency,
     id: RecordId,
     number: u64,
-    /// The version of the stream that moved it.
+    /// The version of the stream that moved it; none where the number was replayed, perhaps out of
+    /// this very transaction.
     version: Option<Version>,
 }
 
@@ -169,7 +174,8 @@ impl Moved {
             return true;
         };
         let record = snapshot.record.as_deref();
-        let is_own = record.map(|record| record.version) == self.version;
+        let version = self.version;
+        let is_own = version.is_none_or(|own| record.is_some_and(|it| it.version == own));
         let goes_on = record.is_some_and(|record| record.state == State::Running);
         let stored = read(record).ok().flatten();
         let last = stored.and_then(|it| it.stream.last);

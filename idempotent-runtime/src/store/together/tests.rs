@@ -370,11 +370,8 @@ fn mend_16_callers_learn_that_the_runtime_of_a_batch_has_ended() {
     };
     let (one, other, bench) = (runtime(), runtime(), Bench::new());
     let _busy = one.block_on(bench.keep_busy());
-    let waits = other.block_on(async {
-        let waits = bench.renew(3, MINUTE).await;
-        bench.waits(1).await;
-        waits
-    });
+    let waits = other.block_on(bench.renew(3, MINUTE));
+    other.block_on(bench.waits(1));
     drop(one);
     other.block_on(assert_unanswered(waits));
 

@@ -33,6 +33,7 @@ on_every_database![
     a_staged_message_of_a_nested_transaction_is_no_acknowledgement,
     a_conflict_is_tried_again_before_the_message_is,
     mend_06_an_older_record_is_no_proof_of_a_commit,
+    mend_06_a_replay_of_what_is_not_committed_is_no_acknowledgement,
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -225,6 +226,43 @@ async fn mend_06_an_older_record_is_no_proof_of_a_commit<S: Shop<Database: SqlDa
     let staged = message.run_in(&mut *inner, async |tx| shop.order(tx, 7).await);
     let staged = staged.await;
     assert_retry(staged.commit(inner).await);
+    outer.rollback().await.expect("it rolls back");
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// Both copies, and both calls of the number, are in one transaction that is rolled back.
+async fn mend_06_a_replay_of_what_is_not_committed_is_no_acknowledgement<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let (consumer, idem) = (consumer(&shop), Idempotency::new(shop.store()));
+    let mut outer = shop.begin().await.expect("a transaction");
+    for delivery in 1..=2 {
+        let inner = sqlx::Connection::begin(&mut *outer).await;
+        let mut inner = inner.expect("a savepoint");
+        let message = consumer.message("m").without_payload();
+        let message = message.delivery(delivery);
+        let staged = message.run_in(&mut *inner, async |tx| shop.order(tx, 7).await);
+        let staged = staged.await;
+        assert_retry(staged.commit(inner).await);
+
+        let inner = sqlx::Connection::begin(&mut *outer).await;
+        let mut inner = inner.expect("a savepoint");
+        let number = idem.sequence("orders", "customer-7").first(1).number(1);
+        let staged = number.run_in(&mut *inner, async |tx| {
+            shop.order(tx, 8).await?;
+            Ok::<_, PlaceError>(8_i64)
+        });
+        let ended = staged.await.commit(inner).await;
+        assert!(
+            matches!(
+                ended,
+                Err(PlaceError::Idempotency(Error::TransactionEnded { .. }))
+            ),
+            "{delivery}: {ended:?}"
+        );
+    }
     outer.rollback().await.expect("it rolls back");
     assert_eq!(shop.orders().await, [0_i64; 0]);
 }
