@@ -12,7 +12,11 @@ mod callers;
 mod faults;
 mod judge;
 mod kept;
+mod messages;
+mod numbers;
+mod outbox;
 mod rest;
+mod sagas;
 mod seen;
 mod stage;
 

@@ -1,0 +1,389 @@
+//! Asks every promise of steps and undos of what was written, done and told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use idempotent_runtime::{
+    CallReport, Error,
+    record::{AttemptId, RawOutcome, State, StepState, Time},
+};
+
+use super::{
+    plan::{LEGS, Plan},
+    trip::{Deed, Failure, Token, Told, What},
+};
+use crate::{
+    scripts::{Say, heard},
+    sim::{
+        LEASE,
+        faults::{Fault, FaultProfile},
+        kept::{Entry, StepEntry},
+    },
+};
+
+/// All that is known of a simulation that is over.
+pub(super) struct Evidence {
+    pub(super) ledger: Vec<Entry>,
+    pub(super) steps: Vec<StepEntry>,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) told: Vec<Told>,
+    pub(super) left: usize,
+    pub(super) faults: Vec<Fault>,
+    pub(super) budget: u32,
+    pub(super) profile: FaultProfile,
+    pub(super) plans: Vec<Arc<Plan>>,
+}
+
+/// The claim that drew a token.
+struct Claim {
+    /// Its place in the ledger.
+    at: usize,
+    life: Life,
+    attempt: AttemptId,
+}
+
+/// A key, and when its life began.
+type Life = (u32, Time);
+
+fn life_of(entry: &Entry) -> Option<Life> {
+    let after = entry.after.as_deref()?;
+    let key = entry.token(after).0;
+    Some((key, after.created))
+}
+
+impl Evidence {
+    pub(super) fn judge(&self, about: &str) {
+        let claims = self.claims();
+        for (at, deed) in self.deeds.iter().enumerate() {
+            let about = &format!("{about}: {deed:?}");
+            let claim = claims.get(&deed.under);
+            let claim = claim.unwrap_or_else(|| panic!("nobody claimed that: {about}"));
+            match &deed.what {
+                What::Began => self.judge_step(deed, claim, about),
+                What::Gave(stored) => self.judge_value(deed, claim, stored, about),
+                What::Undoes(value) => {
+                    self.judge_undo(at, claim, value.as_deref(), about);
+                }
+                What::Panicked | What::Undone | What::NotUndone => {}
+            }
+        }
+        self.judge_at_most_once(&claims, about);
+        self.judge_writes(about);
+        self.judge_ends(&claims, about);
+        for told in &self.told {
+            self.judge_answer(told, &format!("{about}: {told:?}"));
+        }
+    }
+
+    fn claims(&self) -> HashMap<Token, Claim> {
+        let mut claims = HashMap::new();
+        for (at, entry) in self.ledger.iter().enumerate() {
+            let (Some(after), Some(life)) = (&entry.after, life_of(entry)) else {
+                continue;
+            };
+            let claim = || Claim {
+                at,
+                life,
+                attempt: after.attempt_id,
+            };
+            claims.entry(entry.token(after)).or_insert_with(claim);
+        }
+        claims
+    }
+
+    /// What the attempt must know of a step: what was written of it before the claim, and what the
+    /// attempt wrote itself.
+    fn known(&self, deed: &Deed, claim: &Claim) -> Option<&StepEntry> {
+        let of_it = self.steps_of(claim.life, deed.leg).filter(|(at, entry)| {
+            let is_own = entry.after.attempt_id == claim.attempt && *at < deed.at.steps;
+            entry.writes <= claim.at || is_own
+        });
+        of_it.map(|(_, entry)| entry).last()
+    }
+
+    fn steps_of(&self, life: Life, leg: usize) -> impl Iterator<Item = (usize, &StepEntry)> {
+        let of_key = self
+            .ledger
+            .iter()
+            .filter(move |entry| life_of(entry) == Some(life));
+        let call = of_key.map(|entry| entry.id).next();
+        self.steps.iter().enumerate().filter(move |(_, entry)| {
+            Some(entry.call) == call && entry.life == life.1 && &*entry.after.label == LEGS[leg]
+        })
+    }
+
+    /// The decision of a life: its place in the ledger, and its attempt.
+    fn decision(&self, life: Life) -> Option<usize> {
+        let decided = |entry: &Entry| {
+            let after = entry.after.as_deref();
+            life_of(entry) == Some(life) && after.is_some_and(|it| it.state == State::Undoing)
+        };
+        self.ledger.iter().position(decided)
+    }
+
+    /// The lease of an attempt stands by the timer of its process: this is the latest moment up to
+    /// which it may believe so.
+    fn judge_lease(&self, deed: &Deed, claim: &Claim, about: &str) {
+        let before = &self.ledger[..deed.at.writes];
+        let own = before.iter().filter(|entry| {
+            let after = entry.after.as_deref();
+            after.is_some_and(|after| after.attempt_id == claim.attempt)
+        });
+        let sent = own.map(|entry| entry.sent).max().unwrap_or_default();
+        assert!(
+            deed.timer < sent + LEASE,
+            "it began after its lease, which ended {:?}: {about}",
+            sent + LEASE
+        );
+    }
+
+    fn judge_step(&self, deed: &Deed, claim: &Claim, about: &str) {
+        self.judge_lease(deed, claim, about);
+        if let Some(known) = self.known(deed, claim) {
+            assert!(
+                !matches!(known.after.state, StepState::Done | StepState::Undone),
+                "a recorded step ran again: {about}: {known:?}"
+            );
+        }
+        if let Some(decision) = self.decision(claim.life) {
+            let by = self.ledger[decision].after.as_deref();
+            let is_own = by.is_some_and(|by| by.attempt_id == claim.attempt);
+            assert!(
+                claim.at < decision && !(is_own && deed.at.writes > decision),
+                "it ran forward after the decision: {about}"
+            );
+        }
+    }
+
+    /// The value that a step gave is the one that stands, then and from then on. One that the store
+    /// did not take is known to its own attempt alone.
+    fn judge_value(&self, deed: &Deed, claim: &Claim, stored: &str, about: &str) {
+        let of_it = self.steps_of(claim.life, deed.leg);
+        let mut of_it = of_it.take_while(|(at, _)| *at < deed.at.steps);
+        let first = of_it.find(|(_, entry)| entry.after.outcome.is_some());
+        let is_it = first.is_some_and(|(_, entry)| {
+            let outcome = entry.after.outcome.as_ref();
+            let is_own = entry.after.attempt_id == claim.attempt;
+            outcome.is_some_and(|outcome| match outcome.is_not_replayable() {
+                true => is_own,
+                false => outcome.bytes[..] == *stored.as_bytes(),
+            })
+        });
+        assert!(is_it, "another value stands: {about}: {first:?}");
+    }
+
+    fn judge_undo(&self, at: usize, claim: &Claim, value: Option<&str>, about: &str) {
+        let deed = &self.deeds[at];
+        self.judge_lease(deed, claim, about);
+        let decision = self.decision(claim.life);
+        assert!(
+            decision.is_some_and(|decision| decision < deed.at.writes),
+            "an undo before the decision: {about}: {decision:?}"
+        );
+        let known = self.known(deed, claim);
+        let known = known.unwrap_or_else(|| panic!("an undo of nothing: {about}"));
+        assert!(
+            known.after.is_to_be_undone(),
+            "there is nothing to undo: {about}: {known:?}"
+        );
+        if let Some(value) = value {
+            let stored = format!("{value:?}");
+            self.judge_value(deed, claim, &stored, about);
+        }
+        let number = |deed: &Deed| self.known(deed, claim).and_then(|known| known.after.undo);
+        let undone = |it: &&Deed| it.under == deed.under && matches!(it.what, What::Undoes(_));
+        if let Some(before) = self.deeds[..at].iter().rfind(undone) {
+            assert!(
+                number(before) > number(deed) || before.leg == deed.leg,
+                "not from the latest one down: {about}: {before:?}"
+            );
+        }
+    }
+
+    /// Between two runs of such a step somebody said that nothing had happened.
+    fn judge_at_most_once(&self, claims: &HashMap<Token, Claim>, about: &str) {
+        let mut last: BTreeMap<_, &Deed> = BTreeMap::new();
+        for deed in self.deeds.iter().filter(|deed| deed.what == What::Began) {
+            let plan = &self.plans[deed.under.0 as usize];
+            let is_it = |leg: &super::plan::Leg| leg.number == deed.leg && leg.at_most_once;
+            if !plan.legs().iter().any(is_it) {
+                continue;
+            }
+            let life = claims[&deed.under].life;
+            let Some(before) = last.insert((life, deed.leg), deed) else {
+                continue;
+            };
+            let mut between = self.steps_of(life, deed.leg).filter(|(at, entry)| {
+                let is_between = (before.at.steps..deed.at.steps).contains(at);
+                is_between && entry.after.state == StepState::Released
+            });
+            assert!(
+                between.next().is_some(),
+                "it ran twice: {about}: {before:?} {deed:?}"
+            );
+        }
+    }
+
+    /// An outcome of a step stays, and so does the decision of a life.
+    fn judge_writes(&self, about: &str) {
+        for entry in &self.steps {
+            let before = entry.before.as_ref();
+            let before = before.and_then(|before| before.outcome.as_ref());
+            let after = entry.after.outcome.as_ref();
+            // A store may refuse a value where it is written beside the word that it is undone.
+            let is_dropped = entry.after.state == StepState::Undone
+                && after.is_some_and(RawOutcome::is_not_replayable);
+            assert!(
+                before.is_none() || before == after || is_dropped,
+                "a value was changed: {about}: {entry:?}"
+            );
+        }
+        for entry in &self.ledger {
+            let (Some(before), Some(after)) = (&entry.before, &entry.after) else {
+                continue;
+            };
+            // An operator may say what a value was that could not be kept.
+            let lacked = before.outcome.as_ref();
+            let lacked = lacked.is_some_and(RawOutcome::is_not_replayable);
+            let is_over = before.created != after.created || before.state != State::Done;
+            let stays = is_over || lacked;
+            assert!(
+                stays || before.outcome == after.outcome,
+                "an outcome was changed: {about}: {entry:?}"
+            );
+            let goes_on = matches!(after.state, State::Undoing | State::Parked | State::Done);
+            assert!(
+                before.state != State::Undoing || goes_on,
+                "a decision was forgotten: {about}: {entry:?}"
+            );
+        }
+    }
+
+    /// Where a life that was decided ends, nothing is left to undo, or the record is parked.
+    fn judge_ends(&self, claims: &HashMap<Token, Claim>, about: &str) {
+        for (at, entry) in self.ledger.iter().enumerate() {
+            let (Some(after), Some(life)) = (entry.after.as_deref(), life_of(entry)) else {
+                continue;
+            };
+            let was = entry.before.as_deref().map(|before| before.state);
+            if was == Some(State::Undoing) && after.state == State::Parked {
+                self.judge_parked(life, about);
+            }
+            let failed = after.outcome.as_ref().is_some_and(RawOutcome::is_error);
+            if after.state != State::Done || !failed || self.decision(life).is_none() {
+                continue;
+            }
+            for leg in 0..LEGS.len() {
+                let last = self.steps_of(life, leg).filter(|(_, it)| it.writes <= at);
+                let last = last.map(|(_, entry)| entry).last();
+                // Of one that was dropped while it was registered, the body never ran.
+                let began = |deed: &Deed| deed.what == What::Began && deed.leg == leg;
+                let began = self.deeds.iter().any(|deed| {
+                    began(deed) && claims.get(&deed.under).is_some_and(|it| it.life == life)
+                });
+                assert!(
+                    !began || !last.is_some_and(|last| last.after.is_to_be_undone()),
+                    "it is not undone: {about}: {last:?} {after:?}"
+                );
+            }
+        }
+        for entry in self
+            .steps
+            .iter()
+            .filter(|it| it.after.state == StepState::Undone)
+        {
+            let undone =
+                |deed: &&Deed| deed.what == What::Undone && LEGS[deed.leg] == &*entry.after.label;
+            let was = entry.before.as_ref().map(|before| before.state);
+            assert!(
+                was == Some(StepState::Undone) || self.deeds.iter().any(|it| undone(&it)),
+                "nothing undid it: {about}: {entry:?}"
+            );
+        }
+    }
+
+    /// If everything comes through, and nobody fails, callers who leave park nothing.
+    fn judge_parked(&self, life: Life, about: &str) {
+        let plan = &self.plans[life.0 as usize];
+        let panics = self
+            .faults
+            .iter()
+            .filter(|it| **it == Fault::Panics)
+            .count();
+        let is_sound = !plan.undos_fail && !plan.panics && !plan.changes;
+        assert!(
+            !is_sound || self.profile != FaultProfile::Mild || panics > self.budget as usize,
+            "parked without a failure: {about}: {life:?}"
+        );
+    }
+
+    /// Whether a caller may have been told this.
+    fn judge_answer(&self, told: &Told, about: &str) {
+        let is_kept = match (&told.result, &told.how) {
+            (Err(Failure::Declined { say, .. }), _) if *say != Say::Declined => false,
+            (_, Some(CallReport::Executed { recorded, .. })) => *recorded,
+            (_, Some(_)) => true,
+            (_, None) => false,
+        };
+        if let Some((stored, _)) = heard(&told.result) {
+            let stood = |entry: &Entry| {
+                let after = entry.after.as_deref().filter(|it| it.state == State::Done);
+                let outcome = after.and_then(|after| after.outcome.as_ref());
+                let is_it = outcome.is_some_and(|it| it.bytes[..] == *stored.as_bytes());
+                is_it && life_of(entry).is_some_and(|life| life.0 == told.key)
+            };
+            assert!(
+                !is_kept || self.ledger.iter().any(stood),
+                "an answer that did not stand: {about}"
+            );
+        }
+        if let Err(Failure::Refused(Error::NotUndone { undone, left, .. })) = &told.result {
+            assert!(
+                !left.is_empty() && left.iter().all(|it| !undone.contains(it)),
+                "{about}"
+            );
+            let of_key = |entry: &&Entry| life_of(entry).is_some_and(|it| it.0 == told.key);
+            let parked = |entry: &Entry| {
+                entry
+                    .after
+                    .as_ref()
+                    .is_some_and(|it| it.state == State::Parked)
+            };
+            let mut entries = self.ledger.iter().filter(of_key);
+            assert!(entries.any(parked), "it is not parked: {about}");
+            self.judge_left(told.key, undone, left, about);
+        }
+    }
+
+    /// The list of what is undone and what is not is that of some moment.
+    fn judge_left(&self, key: u32, undone: &[String], left: &[String], about: &str) {
+        let lives = self.ledger.iter().filter_map(life_of);
+        let lives = lives.filter(|life| life.0 == key);
+        let is_so = |life: Life| {
+            let moments = self.steps.iter().enumerate().map(|(at, _)| at + 1);
+            moments.rev().any(|moment| {
+                let mut lists = (Vec::new(), Vec::new());
+                for leg in 0..LEGS.len() {
+                    let until = self.steps_of(life, leg).filter(|(at, _)| *at < moment);
+                    match until.map(|(_, entry)| &entry.after).last() {
+                        Some(step) if step.is_to_be_undone() => lists.1.push(LEGS[leg]),
+                        Some(step) if step.state == StepState::Undone => lists.0.push(LEGS[leg]),
+                        _ => {}
+                    }
+                }
+                let same = |ours: &[&str], theirs: &[String]| {
+                    ours.len() == theirs.len()
+                        && ours.iter().all(|it| theirs.iter().any(|its| its == it))
+                };
+                same(&lists.0, undone) && same(&lists.1, left)
+            })
+        };
+        let lives: BTreeSet<_> = lives.collect();
+        assert!(
+            lives.into_iter().any(is_so),
+            "the lists were never so: {about}"
+        );
+    }
+}
