@@ -232,9 +232,10 @@ impl Evidence {
             let before = entry.before.as_ref();
             let before = before.and_then(|before| before.outcome.as_ref());
             let after = entry.after.outcome.as_ref();
-            // A store may refuse a value where it is written beside the word that it is undone.
-            let is_dropped = entry.after.state == StepState::Undone
-                && after.is_some_and(RawOutcome::is_not_replayable);
+            // A store may refuse a value at one write, and take it at another one of the attempt.
+            let mut both = [before, after].into_iter().flatten();
+            let is_bare = both.any(RawOutcome::is_not_replayable);
+            let is_dropped = entry.after.state == StepState::Undone && is_bare;
             assert!(
                 before.is_none() || before == after || is_dropped,
                 "a value was changed: {about}: {entry:?}"
