@@ -181,6 +181,7 @@ arguments! {
     "on_missing_key" on_missing_key: OnMissingKey = choices::on_missing_key;
     "on_outage" on_outage: OnOutage = choices::on_outage;
     "tx" tx: Ident = values::transaction;
+    "commits_errors" commits_errors: () = values::flag;
     "outcome" outcome: References = values::outcome;
     "version" version: u32 = values::version;
     "upgrade" upgrade: Expr = values::upgrade;
@@ -229,6 +230,7 @@ mod tests {
             on_missing_key = run,
             on_outage = read_only,
             tx = tx,
+            commits_errors,
             outcome = reference(save, load),
             version = 2,
             upgrade = read_old,

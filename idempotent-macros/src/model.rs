@@ -83,6 +83,11 @@ impl<'a> Model<'a> {
                 .take()
                 .map(|()| Identity::Arguments)?,
         };
+        let on_error = args.on_error.take();
+        let on_error = match (args.tx.named(), args.commits_errors.named()) {
+            (Some(_), None) => Some(OnError::Release),
+            _ => on_error,
+        };
         let tx = args.tx.take();
         let tx = tx.and_then(|name| function.argument(&name));
         let skipped = args.skip.take().unwrap_or_default();
@@ -121,7 +126,7 @@ impl<'a> Model<'a> {
                 ttl: args.ttl.take(),
                 lease: args.lease.take(),
                 in_flight: args.in_flight.take(),
-                on_error: args.on_error.take(),
+                on_error,
                 on_crash: args.on_crash.take(),
                 on_cancel: args.on_cancel.take(),
                 on_missing_key: args.on_missing_key.take(),

@@ -4,7 +4,7 @@ use syn::visit::Visit;
 use syn::{Expr, ExprLit, FnArg, Lit, ReceiverKind, Type, TypeImplTrait};
 
 use crate::args::Args;
-use crate::choices::OnCancel;
+use crate::choices::{OnCancel, OnError};
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
 use crate::suspicious_text;
@@ -27,6 +27,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     periods(args, errors);
     detach(args, function, errors);
     transaction(args, function, errors);
+    committed_errors(args, errors);
     stored_outcome(args, errors);
 }
 
@@ -346,6 +347,28 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
                 format!("`{conflicting}` has no meaning with `tx`, where {why}: leave it out"),
             );
         }
+    }
+}
+
+/// A recorded error stands only if the caller commits after it, so that has to be said.
+fn committed_errors(args: &Args, errors: &mut Errors) {
+    let written = args.on_error.value();
+    let on_error = written.and(args.on_error.named());
+    let records = !matches!(written, Some(OnError::Release));
+    match (args.tx.named(), args.commits_errors.named(), on_error) {
+        (None, Some(word), _) => errors.on(
+            word,
+            "`commits_errors` is for a function with `tx`, whose caller commits: leave it out",
+        ),
+        (Some(_), Some(word), Some(_)) if !records => errors.on(
+            word,
+            "`commits_errors` says that recorded errors are committed, and `on_error = release` records none: keep one of the two",
+        ),
+        (Some(_), None, Some(on_error)) if records => errors.on(
+            on_error,
+            "with `tx`, an `Err` is released, because a caller who rolls back would undo its record: write `commits_errors` if every caller commits after an `Err`, too, or leave `on_error` out",
+        ),
+        _ => {}
     }
 }
 

@@ -18,10 +18,13 @@ use crate::{
 ///
 /// Keys, scopes and argument values never appear in its messages.
 ///
+/// The failure to get an answer from a nested call is not the outer call's outcome, so it is not
+/// recorded. A body that was refused something, and did not get it later, has no outcome if it ends
+/// with an `Err`, even where the error type turns the refusal into text. `KeyReused` and invalid
+/// input are answers for good, and do not count.
+///
 /// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
-/// purpose. The failure to get an answer from a nested call is not the outer call's outcome, so the
-/// runtime notices and does not record it. A type that skips it or turns it into text hides it from
-/// that check. So a type that holds one has no JSON for a client either: look at it first.
+/// purpose: so a type that holds one has no JSON for a client either. Look at it first.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -12,7 +12,7 @@ use crate::{
     observe::CallReport,
     outcome::{
         Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome, Recorded, Reference,
-        Released, Upgraded, Whole,
+        Released, Replayed, Upgraded, Whole,
     },
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     request::{Call, Fingerprintable},
@@ -170,6 +170,12 @@ impl<P, K> CallBuilder<P, K> {
     pub fn unprotected(mut self) -> Self {
         self.call.opt_out();
         self
+    }
+
+    /// An `Err` is the outcome, whatever the handle's default is. In a transaction of the
+    /// application's it has to be said: see [`run_in`](Self::run_in).
+    pub fn record_errors(self) -> CallBuilder<Replayed, K> {
+        self.with_on_error(Replayed)
     }
 
     /// An `Err` says that nothing happened: the record is released, and a retry runs again.

@@ -4,6 +4,7 @@ use super::{CallBuilder, refused};
 use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
+    policy::Verdict,
     request::Call,
     run::{Joined, Typed, join, run_in},
     store::SqlConnection,
@@ -44,9 +45,10 @@ impl<P, K> CallBuilder<P, K> {
     /// there, or rolls back with them. The attribute says the same with `tx`.
     ///
     /// `connection` is `&mut transaction` or `&mut *transaction`, and the body gets it. The caller
-    /// commits. There may have been no call if it gave an `Err`, or the commit failed:
-    /// roll back, as dropping a `sqlx::Transaction` does, and call again with the same key. After a
-    /// commit whose answer was lost, the call that is made again gets the outcome, or runs.
+    /// commits, after an `Err` of the body, too: the rows of the body are undone then. Roll back
+    /// where rows that you wrote before the call must not stand without it. If the commit failed,
+    /// call again with the same key. After a commit whose answer was lost, that call gets the
+    /// outcome, or runs.
     ///
     /// A duplicate waits in the database until the first call's transaction has ended. Then it gets
     /// the outcome, or runs. The session's own time-outs decide how long it waits.
@@ -63,7 +65,8 @@ impl<P, K> CallBuilder<P, K> {
     /// [`Error::InProgress`] at once. The fencing token says little: of attempts that were rolled
     /// back nothing is left that the next token could be above. The ttl counts from the end of the
     /// body. A [`reference`](Self::reference) is not loaded for the first caller.
-    /// [Observers](crate::Observer) are told before the commit.
+    /// [Observers](crate::Observer) are told before the commit that the outcome is
+    /// [`Staged`](crate::RecordChange::Staged): only the caller knows whether it stands.
     ///
     /// Effects outside the database happen at least once, as everywhere: hand
     /// [`child_key`](crate::Attempt::child_key) on, and act after the commit where you can. A call
@@ -73,8 +76,13 @@ impl<P, K> CallBuilder<P, K> {
     /// # An `Err` of the body
     ///
     /// The body runs behind a savepoint. An `Err` undoes its rows, and those that the caller wrote
-    /// before stay. Then the verdict of `on_error` is written: the error as the outcome,
-    /// *released*, or *uncertain*. It stands once the caller commits.
+    /// before stay. The key is *released*: the next call runs, whether the caller commits or rolls
+    /// back.
+    ///
+    /// [`record_errors`](Self::record_errors), [`uncertain_errors`](Self::uncertain_errors) and
+    /// [`classify_errors`](Self::classify_errors) write another verdict. **It stands only if the
+    /// caller commits after the `Err`.** If the caller rolls back, the error is forgotten, and the
+    /// same key runs again. So commit either way, as in the example.
     ///
     /// * An error of ours inside the `Err` is no outcome: the record is released.
     /// * On Postgres a statement that failed leaves the transaction aborted. A conflict with
@@ -139,16 +147,16 @@ impl<P, K> CallBuilder<P, K> {
     ///             let placed = sqlx::query("INSERT INTO orders (item) VALUES (?)").bind(item);
     ///             Ok::<_, PlaceError>(placed.execute(&mut *connection).await?.last_insert_rowid())
     ///         })
-    ///         .await?;
+    ///         .await;
     ///     transaction.commit().await?;
-    ///     Ok(number)
+    ///     number
     /// }
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// The body's own, or one of ours, after which nothing of the call is to be committed: those of
+    /// The body's own, or one of ours, after which the rows of the body are undone: those of
     /// [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open,
     /// [`Error::TransactionEnded`], and [`Error::Store`], of the kind
     /// [`Configuration`](crate::StoreErrorKind::Configuration) where the store keeps its records in
@@ -194,7 +202,11 @@ impl<P, K> CallBuilder<P, K> {
             ));
         }
         match self.call.prepare() {
-            Ok(request) => run_in(request, typed, connection, body).await.answer,
+            Ok(mut request) => {
+                // A caller who rolls back on an `Err` would forget a recorded one.
+                request.on_error = Verdict::Release;
+                run_in(request, typed, connection, body).await.answer
+            }
             Err(error) => refused(error),
         }
     }

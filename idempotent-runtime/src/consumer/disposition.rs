@@ -11,7 +11,6 @@ use crate::{
     identity::RecordId,
     observe::{CallReport, FrontEndEvent},
     policy::Verdict,
-    record::Version,
 };
 
 /// Says what is to be done with a message.
@@ -241,24 +240,6 @@ pub(super) struct Decided {
     pub(super) disposition: Disposition,
     pub(super) settings: Arc<Settings>,
     pub(super) record: Option<RecordId>,
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-impl Decided {
-    pub(super) fn is_retry(&self) -> bool {
-        matches!(self.disposition, Disposition::Retry { .. })
-    }
-
-    /// Whether others see this version of its record, once its transaction has committed. An older
-    /// record under the same id tells nothing. If the store does not tell, the next delivery does.
-    pub(super) async fn stands(&self, written: Option<Version>) -> bool {
-        let Some((id, written)) = self.record.zip(written) else {
-            return true;
-        };
-        let looked = self.settings.handle.store().load(&id).await;
-        let stands = looked.ok().and_then(|snapshot| snapshot.record);
-        stands.is_some_and(|record| record.version == written)
-    }
 }
 
 impl Decided {

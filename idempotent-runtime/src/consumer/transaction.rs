@@ -166,3 +166,20 @@ impl Staged {
         decided.tell()
     }
 }
+
+impl Decided {
+    fn is_retry(&self) -> bool {
+        matches!(self.disposition, Disposition::Retry { .. })
+    }
+
+    /// Whether others see this version of its record, once its transaction has committed. An older
+    /// record under the same id tells nothing. If the store does not tell, the next delivery does.
+    async fn stands(&self, written: Option<Version>) -> bool {
+        let Some((id, written)) = self.record.zip(written) else {
+            return true;
+        };
+        let looked = self.settings.handle.store().load(&id).await;
+        let stands = looked.ok().and_then(|snapshot| snapshot.record);
+        stands.is_some_and(|record| record.version == written)
+    }
+}

@@ -1,6 +1,7 @@
 //! The contract of a store: it keeps versioned cells and has a clock. It is mechanism, never
 //! policy.
 
+mod answers;
 #[cfg(all(
     test,
     feature = "testing",
@@ -45,7 +46,7 @@ pub(crate) mod sql;
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
 pub mod tiered;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod together;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
@@ -91,6 +92,7 @@ pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
 pub use self::{
+    answers::{Snapshot, Stamp, StepWrite, Swap},
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
     tiered::{OutcomeCache, OutcomeTier, TieredStore},
@@ -98,7 +100,7 @@ pub use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, FencingToken, Record, Step, StepNames, Time, Version},
+    record::{Draft, Record, Step, StepNames, Version},
 };
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
@@ -348,63 +350,5 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         (**self).write_step_in(connection, call, seen, next).await
-    }
-}
-
-/// The record under an id at one moment.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The time by the store's clock when it looked.
-    pub now: Time,
-    /// The record, if one stands there, expired or not.
-    pub record: Option<Arc<Record>>,
-}
-
-/// The result of a swap.
-#[derive(Clone, Debug)]
-pub enum Swap {
-    /// The draft stands.
-    Applied(Stamp),
-    /// Another version stood there; nothing was written.
-    Refused(Snapshot),
-}
-
-/// The result of a step that was to be written.
-#[derive(Clone, Debug)]
-pub enum StepWrite {
-    /// It stands.
-    Written,
-    /// Another version stands under its name; nothing was written.
-    Stands(Arc<Step>),
-    /// The record does not take steps of this attempt, as it stands here; nothing was written.
-    Lost(Snapshot),
-}
-
-/// The values that a store resolved while it wrote a draft.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The version that stands now.
-    pub version: Version,
-    /// The fencing token.
-    pub token: FencingToken,
-    /// When the lease ends.
-    pub lease_end: Time,
-    /// When the record stops binding calls.
-    pub expires: Time,
-    /// The time by the store's clock at the write.
-    pub now: Time,
-}
-
-impl Stamp {
-    /// The stamp of a record that was written at `now`.
-    #[must_use]
-    pub fn from_record(record: &Record, now: Time) -> Self {
-        Self {
-            version: record.version,
-            token: record.token,
-            lease_end: record.lease_end,
-            expires: record.expires,
-            now,
-        }
     }
 }

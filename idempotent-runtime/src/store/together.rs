@@ -3,9 +3,23 @@
 //! A write that goes alone takes a round trip of its own. So over few connections, the number of
 //! leases that can be kept would end where one round trip after the other takes longer than a
 //! lease.
+//!
+//! The heartbeat thread feeds it: each lease has at most one renewal here, and each job one write.
+//! A write [waits](queue) until a batch takes it. Its caller gets the answer of the batch, or sends
+//! it alone if the batch left it out. A caller that goes away takes its write out of the queue. If
+//! a batch has it already, it is written or not, as after an answer that is lost.
+//!
+//! A renewal never waits for a write that renews nothing. One batch of these is under way at once,
+//! and the other place is kept for renewals. For writes that go alone there are two places of the
+//! same kind, because such a write may wait long for a record that somebody has locked. So a store
+//! needs [as many connections](CONNECTIONS) as there are places. No batch outlives its callers, and
+//! a batch of renewals is given up in time for another try.
+
+mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    collections::{BTreeMap, HashSet},
     fmt::Debug,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,40 +30,33 @@ use async_trait::async_trait;
 use tokio::{
     sync::{
         Semaphore,
-        oneshot::{self, Receiver, Sender},
+        oneshot::{self, Receiver},
     },
     time::timeout,
 };
 
+pub(crate) use self::queue::Write;
+use self::queue::{Job, MOST_BYTES, Queue, Turn};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Moment, Record, State, Step, StepNames, TokenRule, Version},
+    record::{Draft, Record, Step, StepNames, Version},
     run::race,
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 
 const DOING: &str = "writing records together";
 
-/// How many writes are sent together, at most.
-const MOST: usize = 256;
-
-/// How many bytes of outcomes, keys and scopes are sent together, at most.
-const MOST_BYTES: usize = 256 * 1024;
-
-/// How many batches are under way at once: as many as heartbeats have connections.
+/// How many batches are under way at once.
 const BATCHES: usize = 2;
+
+/// How many connections are in use at once: for each batch, for a renewal that goes alone, and for
+/// anything else that does.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) const CONNECTIONS: u32 = 4;
 
 /// How long an answer to renewals is awaited, at least.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
-
-/// A write over a version that was seen.
-#[derive(Debug)]
-pub(crate) struct Write {
-    pub(crate) id: RecordId,
-    pub(crate) seen: Version,
-    pub(crate) next: Draft,
-}
 
 /// The answer to one of many writes; `None` if it was not written, and has to be written alone.
 pub(crate) type Answer = Option<Result<Swap, StoreError>>;
@@ -61,67 +68,11 @@ pub(crate) trait WriteTogether: Store {
     fn write_together(&self, writes: &[Write]) -> impl Future<Output = Vec<Answer>> + Send;
 }
 
-impl Write {
-    /// The lease that it prolongs; `None` if it does anything else.
-    fn renewed(&self) -> Option<Duration> {
-        let next = &self.next;
-        match next.lease {
-            Moment::In(lease)
-                if !lease.is_zero()
-                    && matches!(next.state, State::Running | State::Undoing)
-                    && next.subject.is_none()
-                    && next.token == TokenRule::Keep =>
-            {
-                Some(lease)
-            }
-            _ => None,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let outcome = self.next.outcome.as_ref();
-        let subject = self.next.subject.as_deref();
-        outcome.map_or(0, |outcome| outcome.bytes.len())
-            + subject.map_or(0, |subject| subject.scope.len() + subject.key.len())
-    }
-
-    /// The answer if nothing was written and this record stands. If it is at the version that was
-    /// seen, it was locked, or something drops the write: the write has to be tried alone.
-    pub(crate) fn refused(&self, shown: Option<Snapshot>) -> Option<Swap> {
-        let shown = shown?;
-        let moved = shown.record.as_ref()?.version != self.seen;
-        moved.then_some(Swap::Refused(shown))
-    }
-}
-
-/// The place of a write in the queue. Renewals come first, and of these the shortest leases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
-    lease: Duration,
-    number: u64,
-}
-
-impl Turn {
-    /// Stands for the lease of a write that prolongs none.
-    const NONE: Duration = Duration::MAX;
-
-    fn renews(self) -> bool {
-        self.lease != Self::NONE
-    }
-}
-
-#[derive(Debug)]
-struct Job {
-    write: Write,
-    caller: Sender<Answer>,
-}
-
 #[derive(Debug, Default)]
 struct Waiting {
-    queue: BTreeMap<Turn, Job>,
-    last: u64,
+    queue: Queue,
     batches: usize,
-    /// Whether one of the batches renews nothing: the other connection is kept for renewals.
+    /// Whether one of the batches renews nothing: the other place is kept for renewals.
     ends: bool,
 }
 
@@ -129,8 +80,9 @@ struct Waiting {
 struct Shared<S> {
     store: S,
     waiting: Mutex<Waiting>,
-    /// One write goes alone at a time, so that those which wait for a lock do not take all
-    /// connections.
+    /// One renewal goes alone at a time.
+    renewing_alone: Semaphore,
+    /// The same for everything else.
     alone: Semaphore,
 }
 
@@ -143,6 +95,7 @@ impl<S: WriteTogether> Together<S> {
         Self(Arc::new(Shared {
             store,
             waiting: Mutex::default(),
+            renewing_alone: Semaphore::new(1),
             alone: Semaphore::new(1),
         }))
     }
@@ -153,8 +106,21 @@ impl<S: WriteTogether> Shared<S> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn swap(self: &Arc<Self>, write: Write) -> Result<Swap, StoreError> {
-        let (id, seen, next) = (write.id, write.seen, write.next.clone());
+    async fn swap(
+        self: &Arc<Self>,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let write = Write {
+            id: *id,
+            seen,
+            next: next.clone(),
+        };
+        let alone = match write.renewed() {
+            Some(_) => &self.renewing_alone,
+            None => &self.alone,
+        };
         if write.bytes() <= MOST_BYTES {
             let (turn, answer) = self.enter(write);
             let _place = Place { shared: self, turn };
@@ -164,22 +130,20 @@ impl<S: WriteTogether> Shared<S> {
                 Err(_) => return Err(unanswered()),
             }
         }
-        let _permit = self.alone.acquire().await;
-        self.store.swap(&id, Some(seen), &next).await
+        let _permit = alone.acquire().await;
+        self.store.swap(id, Some(seen), next).await
     }
 
     /// Puts a write into the queue, and sees to it that a task takes it out.
     fn enter(self: &Arc<Self>, write: Write) -> (Turn, Receiver<Answer>) {
         let (caller, answer) = oneshot::channel();
         let mut waiting = self.lock();
-        waiting.last += 1;
-        let turn = Turn {
-            lease: write.renewed().unwrap_or(Turn::NONE),
-            number: waiting.last,
-        };
-        waiting.queue.insert(turn, Job { write, caller });
-        if waiting.batches < BATCHES {
-            waiting.batches += 1;
+        let turn = waiting.queue.push(Job { write, caller });
+        let needs_task = waiting.batches < BATCHES;
+        waiting.batches += usize::from(needs_task);
+        // A runtime that ends drops the task at once, and that takes the lock again.
+        drop(waiting);
+        if needs_task {
             let batches = Batches {
                 shared: Arc::clone(self),
                 is_over: false,
@@ -214,32 +178,6 @@ impl<S: WriteTogether> Shared<S> {
     }
 }
 
-impl Waiting {
-    /// As many as one batch takes, each id once, in the order of the ids. Renewals are not mixed
-    /// with others.
-    fn take(&mut self) -> Vec<Job> {
-        let Some(first) = self.queue.keys().next().copied() else {
-            return Vec::new();
-        };
-        let (mut ids, mut bytes) = (HashSet::new(), 0);
-        let turns: Vec<_> = self
-            .queue
-            .iter()
-            .take_while(|(turn, job)| {
-                bytes += job.write.bytes();
-                turn.renews() == first.renews() && bytes <= MOST_BYTES
-            })
-            .filter(|(_, job)| ids.insert(job.write.id))
-            .map(|(turn, _)| *turn)
-            .take(MOST)
-            .collect();
-        let taken = turns.iter().filter_map(|turn| self.queue.remove(turn));
-        let mut taken: Vec<_> = taken.collect();
-        taken.sort_unstable_by_key(|job| *job.write.id.as_bytes());
-        taken
-    }
-}
-
 /// A task that writes one batch after another, until nothing waits for it.
 struct Batches<S: WriteTogether> {
     shared: Arc<Shared<S>>,
@@ -260,7 +198,7 @@ impl<S: WriteTogether> Batches<S> {
         if std::mem::take(&mut self.ends) {
             waiting.ends = false;
         }
-        let next = waiting.queue.keys().next();
+        let next = waiting.queue.next();
         let is_free = next.is_some_and(|turn| turn.renews() || !waiting.ends);
         if !is_free {
             waiting.batches -= 1;
@@ -269,7 +207,7 @@ impl<S: WriteTogether> Batches<S> {
         }
         self.ends = next.is_some_and(|turn| !turn.renews());
         waiting.ends |= self.ends;
-        Some(waiting.take())
+        Some(waiting.queue.take())
     }
 }
 
@@ -293,7 +231,8 @@ struct Place<'a, S: WriteTogether> {
 
 impl<S: WriteTogether> Drop for Place<'_, S> {
     fn drop(&mut self) {
-        self.shared.lock().queue.remove(&self.turn);
+        // Dropped after the lock is free.
+        let _left = self.shared.lock().queue.remove(self.turn);
     }
 }
 
@@ -304,6 +243,7 @@ fn unanswered() -> StoreError {
 #[async_trait]
 impl<S: WriteTogether> Store for Together<S> {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let _permit = self.0.alone.acquire().await;
         self.0.store.load(id).await
     }
 
@@ -314,10 +254,10 @@ impl<S: WriteTogether> Store for Together<S> {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let Some(seen) = seen else {
+            let _permit = self.0.alone.acquire().await;
             return self.0.store.swap(id, None, next).await;
         };
-        let (id, next) = (*id, next.clone());
-        self.0.swap(Write { id, seen, next }).await
+        self.0.swap(id, seen, next).await
     }
 
     async fn wait(

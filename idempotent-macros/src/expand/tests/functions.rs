@@ -237,7 +237,7 @@ fn a_wrong_attribute_leaves_the_function_as_written() {
                 "unknown unit `x` in the duration `1x`; the units are `w`, `d`, `h`, `m`, `s` and `ms`, as in `\"24h\"`, `\"1h30m\"` or `\"500ms\"`"
             }
             compile_error! {
-                "unknown argument `tll`, did you mean `ttl`? known are `key`, `scope`, `ttl`, `name`, `skip`, `in_flight`, `on_error`, `on_crash`, `on_cancel`, `lease`, `handle`, `key_from_arguments`, `fingerprint`, `on_missing_key`, `on_outage`, `tx`, `outcome`, `version`, `upgrade`, `also_accept` and `crate`"
+                "unknown argument `tll`, did you mean `ttl`? known are `key`, `scope`, `ttl`, `name`, `skip`, `in_flight`, `on_error`, `on_crash`, `on_cancel`, `lease`, `handle`, `key_from_arguments`, `fingerprint`, `on_missing_key`, `on_outage`, `tx`, `commits_errors`, `outcome`, `version`, `upgrade`, `also_accept` and `crate`"
             }
             compile_error! {
                 "`#[idempotent]` needs a `key`, which says when two calls are the same one: write `key = …` with the argument `req`, or `key_from_arguments`"
@@ -269,7 +269,7 @@ fn a_function_that_joins_a_transaction() {
                     __idempotent_call
                 };
                 let mut __idempotent_joined = match __idempotent_prepared
-                    .join(&mut *tx, private::Recorded, private::Whole)
+                    .join(&mut *tx, private::Released, private::Whole)
                     .await
                 {
                     private::core::result::Result::Ok(__idempotent_joined) => __idempotent_joined,

@@ -40,7 +40,7 @@ use crate::{
         pool::{ConnectionPool, Limits},
         spawned::spawned,
         sql::TablePrefix,
-        together::Together,
+        together::{CONNECTIONS, Together},
         transaction::connection_of,
         waiters::look::PollInterval,
     },
@@ -52,8 +52,8 @@ use crate::{
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are sent together, up to 256 records
-/// in one message. A replay is one statement, which takes no lock and writes nothing. A
-/// first call is three: one looks, one claims, one records. The store remembers up to 8,192 records
+/// in one message. A replay is one statement, which takes no lock and writes nothing. A first call
+/// is three: one looks, one claims, one records. The store remembers up to 8,192 records
 /// that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each.
 /// Their replays cost the driver about half, and their completions the server four fifths. If such
 /// a record went before its time, the first call is one statement more. It is also one more on
@@ -273,7 +273,7 @@ impl Store for MySqlStore {
         let inner = &self.inner;
         Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
-                connections: inner.connections.another(2),
+                connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 inside: OnceLock::new(),

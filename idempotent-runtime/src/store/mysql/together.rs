@@ -1,9 +1,20 @@
 //! Many statements in one message, for heartbeats. Each is a transaction of its own, and its text
-//! is that of a statement that goes alone.
+//! is that of a statement that goes alone, so no condition stands in a second place.
+//!
+//! A record that somebody has locked would keep all behind it waiting. MariaDB is told not to wait.
+//! MySQL has no such word for a single statement: there a look that skips what is locked goes
+//! before the message, and what it does not find goes alone.
 
-use std::{collections::HashMap, fmt::Write as _, future::poll_fn};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    future::poll_fn,
+};
 
-use sqlx::{AssertSqlSafe, Either, Executor, mysql::MySqlConnection};
+use sqlx::{
+    AssertSqlSafe, Either, Executor,
+    mysql::{MySqlConnection, MySqlRow},
+};
 
 use super::{
     MySqlStore,
@@ -29,6 +40,9 @@ use crate::{
 const WRITING: &str = "writing records together";
 const LOOKING: &str = "loading records together";
 
+/// How long an outcome may be that is shown beside others, in bytes.
+const LONGEST_SHOWN: usize = 4096;
+
 /// How much of what the server reads at once is taken up by one message, at most.
 const PART_OF_PACKET: u64 = 2;
 
@@ -36,6 +50,8 @@ const PART_OF_PACKET: u64 = 2;
 struct Known<'a> {
     write: &'a Write,
     previous: Option<Record>,
+    /// Whether it would wait for somebody who has locked the record.
+    is_locked: bool,
 }
 
 /// The result of a statement.
@@ -48,9 +64,11 @@ enum Written {
 }
 
 impl Known<'_> {
-    /// The text of the statement that writes it; `None` if no single one can. A record that is
-    /// locked is not waited for where the server has a word for that.
+    /// The text of the statement that writes it; `None` if it has to go alone.
     fn text(&self, statements: &Statements, shows: bool) -> Option<String> {
+        if self.is_locked {
+            return None;
+        }
         let Write { id, seen, next } = self.write;
         let previous = self.previous.as_ref();
         let is_completion = previous.is_some_and(|previous| next.only_completes(previous));
@@ -152,20 +170,38 @@ impl Statements {
         connection: &mut MySqlConnection,
         ids: &[RecordId],
     ) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
-        let ids: Vec<_> = ids.iter().map(|id| format!("x'{}'", id.to_hex())).collect();
-        // Records with an outcome are left out: many outcomes may be too large for one answer.
+        let (columns, table, ids) = (COLUMNS.join(", "), &self.table, listed(ids));
+        // Records with a long outcome are left out: many may be too large for one answer.
         let text = format!(
-            "SELECT {}, {NOW} FROM {} WHERE id IN ({}) AND outcome IS NULL",
-            COLUMNS.join(", "),
-            self.table,
-            ids.join(", ")
+            "SELECT {columns}, {NOW} FROM {table}
+             WHERE id IN ({ids}) AND COALESCE(LENGTH(outcome), 0) <= {LONGEST_SHOWN}"
         );
-        let rows = connection
-            .fetch_all(sqlx::raw_sql(AssertSqlSafe(text)))
-            .await;
-        let rows = rows.map_err(|error| failure::of(error, LOOKING))?;
+        let rows = look(connection, text).await?;
         rows.iter().map(|row| sql::shown(row, LOOKING)).collect()
     }
+
+    /// The ones of these that are there and that nobody has locked at this moment.
+    async fn find_free(
+        &self,
+        connection: &mut MySqlConnection,
+        ids: &[RecordId],
+    ) -> Result<HashSet<RecordId>, StoreError> {
+        let (table, ids) = (&self.table, listed(ids));
+        let text = format!("SELECT id FROM {table} WHERE id IN ({ids}) FOR UPDATE SKIP LOCKED");
+        let rows = look(connection, text).await?;
+        rows.iter().map(|row| sql::id(row, LOOKING)).collect()
+    }
+}
+
+fn listed(ids: &[RecordId]) -> String {
+    let ids: Vec<_> = ids.iter().map(|id| format!("x'{}'", id.to_hex())).collect();
+    ids.join(", ")
+}
+
+async fn look(connection: &mut MySqlConnection, text: String) -> Result<Vec<MySqlRow>, StoreError> {
+    let look = sqlx::raw_sql(AssertSqlSafe(text));
+    let rows = connection.fetch_all(look).await;
+    rows.map_err(|error| failure::of(error, LOOKING))
 }
 
 /// Sends several statements, and takes the answers of those that the server has done.
@@ -247,30 +283,42 @@ impl WriteTogether for MySqlStore {
 }
 
 impl Inner {
-    /// Looks at what is written over if that is not known, where the server does not show it with
-    /// its answer. A look that fails leaves it unknown.
+    /// Looks at what the server does not show with its answers: what is locked, and what is written
+    /// over if that is not known. A look that fails leaves it unknown.
     async fn known<'a>(&self, writes: &'a [Write]) -> Vec<Known<'a>> {
         let previous = |write: &Write| {
             let known = self.versions.version(&write.id, Some(write.seen))?;
             Some(known.record().clone())
         };
-        let mut known: Vec<_> = writes
-            .iter()
-            .map(|write| Known {
-                write,
-                previous: previous(write),
-            })
-            .collect();
-        let unknown = known
-            .iter()
-            .filter(|known| known.previous.is_none() && keeps(&known.write.next));
-        let unknown: Vec<_> = unknown.map(|known| known.write.id).collect();
+        let known = writes.iter().map(|write| Known {
+            write,
+            previous: previous(write),
+            is_locked: false,
+        });
+        let mut known: Vec<_> = known.collect();
         let shows = async |connected: &mut Connected| Ok(connected.shows);
-        if unknown.is_empty() || self.connections.run(LOOKING, shows).await.unwrap_or(true) {
+        if self.connections.run(LOOKING, shows).await.unwrap_or(true) {
             return known;
         }
+        if let Ok(free) = self.find_free(writes).await {
+            for known in &mut known {
+                known.is_locked = !free.contains(&known.write.id);
+            }
+        }
+        self.learn_unknown(&mut known).await;
+        known
+    }
+
+    async fn learn_unknown(&self, known: &mut [Known<'_>]) {
+        let unknown = known.iter().filter(|known| {
+            known.previous.is_none() && !known.is_locked && keeps(&known.write.next)
+        });
+        let unknown: Vec<_> = unknown.map(|known| known.write.id).collect();
+        if unknown.is_empty() {
+            return;
+        }
         let mut shown = self.load_all(&unknown).await.unwrap_or_default();
-        for known in &mut known {
+        for known in known {
             // If it is another version, the write is refused, whatever this says.
             let snapshot = shown.remove(&known.write.id);
             let record = snapshot.and_then(|snapshot| snapshot.record);
@@ -278,7 +326,15 @@ impl Inner {
                 .map(|record| Record::clone(&record))
                 .or(known.previous.take());
         }
-        known
+    }
+
+    async fn find_free(&self, writes: &[Write]) -> Result<HashSet<RecordId>, StoreError> {
+        let ids: Vec<_> = writes.iter().map(|write| write.id).collect();
+        let looking = async |connected: &mut Connected| {
+            let connection = &mut connected.connection;
+            self.statements.find_free(connection, &ids).await
+        };
+        self.connections.run_again(LOOKING, looking).await
     }
 
     async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {

@@ -44,7 +44,7 @@ use crate::{
         pool::{ConnectionPool, Limits, Place},
         spawned::spawned,
         sql::TablePrefix,
-        together::Together,
+        together::{CONNECTIONS, Together},
         transaction::connection_of,
     },
 };
@@ -55,8 +55,8 @@ use crate::{
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are one statement, of up to 256
-/// records. A first call costs two round trips. A replay costs one, takes no lock
-/// and writes nothing. The store remembers up to 8,192 records that it has lately written or seen,
+/// records. A first call costs two round trips. A replay costs one, takes no lock and writes
+/// nothing. The store remembers up to 8,192 records that it has lately written or seen,
 /// without their outcomes, in mostly less than a kilobyte each. Their replays cost the server about
 /// half, and their completions two thirds. The first call costs three round trips if such a record
 /// went before its time. Durability is that of the database: an outcome that was recorded survives
@@ -284,7 +284,7 @@ impl Store for PostgresStore {
         let inner = &self.inner;
         Ok(Some(Arc::new(Together::new(Self {
             inner: Arc::new(Inner {
-                connections: inner.connections.another(2),
+                connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 inside: OnceLock::new(),

@@ -1,6 +1,11 @@
 //! Many records in one statement, for heartbeats.
+//!
+//! The text of the statement is that of the one that replaces a single record, with a column of a
+//! list in the place of each parameter. So each condition and each assignment stands in one place,
+//! and what is known of the single statement is known of this one. Only the lock is new: it decides
+//! which records are written at all, and no condition is left to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgRow};
 
@@ -39,9 +44,11 @@ pub(super) const WRITTEN: [&str; 20] = [
 /// The types of the parameters of a look.
 pub(super) const LOOKED: [&str; 1] = ["bytea"];
 
-/// The statement that replaces many records: the text of the one that replaces a single record,
-/// with a column of a list in the place of each parameter. A record that is locked is left out: the
-/// others do not wait for it, and no batch waits for another one.
+/// How long an outcome may be that is shown beside others, in bytes.
+const LONGEST_SHOWN: usize = 4096;
+
+/// The statement that replaces many records. A record that is locked is left out: the others do not
+/// wait for it, and no batch waits for another one.
 pub(super) fn replace_all(table: &str, replace: &str) -> String {
     let list = listed(&WRITTEN);
     let parameters = WRITTEN.iter().enumerate();
@@ -57,19 +64,20 @@ pub(super) fn replace_all(table: &str, replace: &str) -> String {
     let lists = format!(
         "many AS MATERIALIZED (SELECT * FROM {list}),
          free AS MATERIALIZED (
-             SELECT id AS free_id FROM {table}, many WHERE id = c1 AND version = c20
+             SELECT id AS free_id FROM {table}, many WHERE id = c1
              FOR NO KEY UPDATE OF {table} SKIP LOCKED),
          written AS"
     );
     text.replace("written AS", &lists)
 }
 
-/// The statement that shows many records, for writes that were refused. Records with an outcome are
-/// left out, because many outcomes may be too large for one answer.
+/// The statement that shows many records, for writes that were refused. Records with a long outcome
+/// are left out, because many of these may be too large for one answer.
 pub(super) fn load_all(table: &str) -> String {
     let (columns, list) = (COLUMNS.join(", "), listed(&LOOKED));
     format!(
-        "SELECT {columns}, {NOW}, {NAME} FROM {list}, {table} WHERE id = c1 AND outcome IS NULL"
+        "SELECT {columns}, {NOW}, {NAME} FROM {list}, {table}
+         WHERE id = c1 AND coalesce(octet_length(outcome), 0) <= {LONGEST_SHOWN}"
     )
 }
 
@@ -142,17 +150,14 @@ impl Statements {
 impl WriteTogether for PostgresStore {
     async fn write_together(&self, writes: &[Write]) -> Vec<Answer> {
         let inner = &*self.inner;
-        let writing = async |connection: &mut Connected| {
-            inner.statements.replace_all(connection, writes).await
-        };
         let sent_at = Moment::now();
-        let stamps = match inner.connections.run(WRITING, writing).await {
-            Ok(Some(stamps)) => stamps,
-            Ok(None) => return writes.iter().map(|_| None).collect(),
+        let (stamps, alone) = match inner.replace_all(writes).await {
+            Ok(written) => written,
             Err(error) => return writes.iter().map(|_| Some(Err(error.clone()))).collect(),
         };
         let refused = writes.iter().map(|write| write.id);
-        let refused: Vec<_> = refused.filter(|id| !stamps.contains_key(id)).collect();
+        let is_refused = |id: &RecordId| !stamps.contains_key(id) && !alone.contains(id);
+        let refused: Vec<_> = refused.filter(is_refused).collect();
         let mut shown = match refused.is_empty() {
             true => HashMap::new(),
             // A write that finds nothing here goes alone, and meets the same error.
@@ -171,6 +176,33 @@ impl WriteTogether for PostgresStore {
 }
 
 impl Inner {
+    /// Returns the stamps of those that were written, and the ids of those that have to go alone.
+    /// If the server undid a statement, each half of its records is tried again, so that the one
+    /// that is in the way is found among many that are not.
+    async fn replace_all(
+        &self,
+        writes: &[Write],
+    ) -> Result<(HashMap<RecordId, Stamp>, HashSet<RecordId>), StoreError> {
+        let (mut stamps, mut alone) = (HashMap::new(), HashSet::new());
+        let mut parts = vec![writes];
+        while let Some(part) = parts.pop() {
+            let writing = async |connection: &mut Connected| {
+                self.statements.replace_all(connection, part).await
+            };
+            match self.connections.run(WRITING, writing).await {
+                Ok(Some(written)) => stamps.extend(written),
+                Ok(None) if part.len() > 1 => {
+                    parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2)))
+                }
+                Ok(None) => alone.extend(part.iter().map(|write| write.id)),
+                // Those before it stand.
+                Err(error) if stamps.is_empty() => return Err(error),
+                Err(_) => alone.extend(part.iter().map(|write| write.id)),
+            }
+        }
+        Ok((stamps, alone))
+    }
+
     async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
         let looking =
             async |connection: &mut Connected| self.statements.load_all(connection, ids).await;

@@ -53,4 +53,27 @@ async fn shared(id: u64, tx: &PgConnection) -> Result<u64, Error> {
     Ok(id)
 }
 
+#[idempotent(key = id, tx = tx, on_error = replay)]
+async fn records(id: u64, tx: &mut PgConnection) -> Result<u64, Error> {
+    let _ = tx;
+    Ok(id)
+}
+
+#[idempotent(key = id, tx = tx, on_error = classify)]
+async fn classifies(id: u64, tx: &mut PgConnection) -> Result<u64, Error> {
+    let _ = tx;
+    Ok(id)
+}
+
+#[idempotent(key = id, tx = tx, on_error = release, commits_errors)]
+async fn commits_nothing(id: u64, tx: &mut PgConnection) -> Result<u64, Error> {
+    let _ = tx;
+    Ok(id)
+}
+
+#[idempotent(key = id, commits_errors)]
+async fn commits_elsewhere(id: u64) -> Result<u64, Error> {
+    Ok(id)
+}
+
 fn main() {}

@@ -110,7 +110,11 @@ pub(crate) fn runtime_here() -> Runtime {
 /// Ends a scenario that waits for an event that never comes. It then fails with a message, instead
 /// of hanging.
 pub(crate) async fn in_time<F: Future>(scenario: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(60), scenario)
+    let longest = match std::env::var("IDEMPOTENT_TEST_ROUNDS").as_deref() {
+        Ok("full") => Duration::from_secs(300),
+        _ => Duration::from_secs(60),
+    };
+    tokio::time::timeout(longest, scenario)
         .await
         .expect("the scenario waits for something that never happens")
 }

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Error, Idempotency, Observer, RecordChange, RecordEvent, testing::Gate};
+use idempotent_runtime::{
+    Error, Idempotency, Observer, RecordChange, RecordEvent, store::Store, testing::Gate,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -111,13 +113,13 @@ impl Distance {
 
 /// Counts what happens to records.
 #[derive(Clone, Default)]
-struct Counts(Arc<watch::Sender<Counted>>);
+pub(crate) struct Counts(Arc<watch::Sender<Counted>>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
-    heartbeats: usize,
-    lost: usize,
-    ended: usize,
+pub(crate) struct Counted {
+    pub(crate) heartbeats: usize,
+    pub(crate) lost: usize,
+    pub(crate) ended: usize,
 }
 
 impl Observer for Counts {
@@ -132,46 +134,54 @@ impl Observer for Counts {
 }
 
 impl Counts {
-    fn now(&self) -> Counted {
+    pub(crate) fn now(&self) -> Counted {
         *self.0.borrow()
     }
 
     /// Waits until so much has happened, or a lease is lost.
-    async fn until(&self, enough: impl Fn(&Counted) -> bool) {
+    pub(crate) async fn until(&self, enough: impl Fn(&Counted) -> bool) {
         let is_over = |counted: &Counted| counted.lost > 0 || enough(counted);
         let counted = self.0.subscribe().wait_for(is_over).await.map(|it| *it);
         counted.expect("the sender lives in `self`");
     }
 }
 
-/// A process far away from the server, with bodies that wait at a gate.
-struct Process {
-    distance: Distance,
-    counts: Counts,
+/// A process with bodies that wait at a gate.
+pub(crate) struct Process {
+    pub(crate) counts: Counts,
+    pub(crate) runs: Arc<AtomicU64>,
     idem: Idempotency,
-    runs: Arc<AtomicU64>,
 }
 
 impl Process {
-    async fn new(server: &impl Server) -> Self {
-        let distance = Distance::to(server.address()).await;
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let counts = Counts::default();
-        let store = server.at(distance.address, 10).await;
         let builder = Idempotency::builder(store).observer(counts.clone());
         Self {
-            distance,
             counts,
-            idem: builder.build().expect("the set-up is sound"),
             runs: Arc::default(),
+            idem: builder.build().expect("the set-up is sound"),
         }
     }
 
-    async fn call(&self, key: String, lease: Duration, gate: &Gate) -> JoinSet<Result<u64, Error>> {
+    /// One that is some way off from the server.
+    async fn far_from(server: &impl Server) -> (Self, Distance) {
+        let distance = Distance::to(server.address()).await;
+        let store = server.at(distance.address, 10).await;
+        (Self::new(store), distance)
+    }
+
+    pub(crate) async fn call(
+        &self,
+        key: String,
+        lease: Duration,
+        gate: &Gate,
+    ) -> JoinSet<Result<u64, Error>> {
         self.calls([key], lease, gate).await
     }
 
     /// Begins calls, whose bodies have all arrived at the gate when this returns.
-    async fn calls(
+    pub(crate) async fn calls(
         &self,
         keys: impl IntoIterator<Item = String>,
         lease: Duration,
@@ -195,20 +205,23 @@ impl Process {
     }
 }
 
-async fn mend_16_no_lease_is_lost_by_the_number_of_bodies<S: Server>(server: S) {
-    let (bodies, lease) = bodies();
-    let (process, gate) = (Process::new(&server).await, Gate::new());
+/// Keeps so many bodies at a gate until each has had three heartbeats.
+pub(crate) async fn no_lease_is_lost(
+    process: &Process,
+    (bodies, lease): (usize, Duration),
+    begun: impl Fn(bool),
+) {
+    let gate = Gate::new();
     let keys = (0..bodies).map(|number| format!("k{number}"));
     let running = process.calls(keys, lease, &gate).await;
 
-    process.distance.set_far(true);
-    let begun = process.counts.now().heartbeats;
-    let enough = begun + 3 * bodies;
+    begun(true);
+    let enough = process.counts.now().heartbeats + 3 * bodies;
     process
         .counts
         .until(|counted| counted.heartbeats >= enough)
         .await;
-    process.distance.set_far(false);
+    begun(false);
     gate.open();
 
     for answer in running.join_all().await {
@@ -218,14 +231,20 @@ async fn mend_16_no_lease_is_lost_by_the_number_of_bodies<S: Server>(server: S) 
     assert_eq!(process.runs.load(Ordering::SeqCst), bodies as u64);
 }
 
-async fn mend_16_no_lease_is_lost_beside_a_crowd_that_leaves<S: Server>(server: S) {
-    let (process, gate, stays) = (Process::new(&server).await, Gate::new(), Gate::new());
+async fn mend_16_no_lease_is_lost_by_the_number_of_bodies<S: Server>(server: S) {
+    let (process, distance) = Process::far_from(&server).await;
+    no_lease_is_lost(&process, bodies(), |begun| distance.set_far(begun)).await;
+}
+
+/// Keeps one long body while all callers of many others leave.
+pub(crate) async fn no_lease_is_lost_beside_a_crowd(process: &Process, begun: impl Fn(bool)) {
+    let (gate, stays) = (Gate::new(), Gate::new());
     let lease = Duration::from_secs(2);
     let long = process.call("long".into(), lease, &stays).await;
     let keys = (0..CROWD).map(|number| format!("k{number}"));
     let mut crowd = process.calls(keys, Duration::from_secs(60), &gate).await;
 
-    process.distance.set_far(true);
+    begun(true);
     crowd.shutdown().await;
     process.counts.until(|counted| counted.ended == CROWD).await;
     stays.open();
@@ -236,4 +255,9 @@ async fn mend_16_no_lease_is_lost_beside_a_crowd_that_leaves<S: Server>(server: 
     let counted = process.counts.now();
     assert_eq!((counted.lost, counted.ended), (0, CROWD));
     assert_eq!(process.runs.load(Ordering::SeqCst), CROWD as u64 + 1);
+}
+
+async fn mend_16_no_lease_is_lost_beside_a_crowd_that_leaves<S: Server>(server: S) {
+    let (process, distance) = Process::far_from(&server).await;
+    no_lease_is_lost_beside_a_crowd(&process, |begun| distance.set_far(begun)).await;
 }

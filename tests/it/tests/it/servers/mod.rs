@@ -6,7 +6,7 @@ mod cancelled;
 mod costs;
 mod crowds;
 mod cuts;
-mod distance;
+pub(crate) mod distance;
 mod interruptions;
 mod isolation;
 mod limits;
@@ -18,7 +18,7 @@ mod redis;
 mod restarts;
 mod seen;
 mod spare;
-mod together;
+pub(crate) mod together;
 mod traffic;
 mod unpolled;
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use idempotent_runtime::{
     identity::RecordId,
-    record::{Draft, Version},
+    record::{Draft, Moment, Version},
     store::{Snapshot, Store, Swap},
     testing::conformance::Subject,
 };
@@ -124,12 +124,18 @@ pub(crate) async fn heartbeats_pass_a_locked_record<L>(
     unlock: impl AsyncFnOnce(&mut L),
 ) {
     const RECORDS: u8 = 20;
+    /// Shorter than a server waits for a lock, and longer than a busy machine takes for a batch.
+    const LEASE: Duration = Duration::from_secs(15);
     let locked = RecordId::from_bytes([7; 32]);
     let mut beats = Vec::new();
     for number in 0..RECORDS {
         let (id, draft) = (RecordId::from_bytes([number; 32]), claim());
         applied(store, &id, None, &draft).await;
-        beats.push((id, draft.version, heartbeat(&draft)));
+        let next = Draft {
+            lease: Moment::In(LEASE),
+            ..heartbeat(&draft)
+        };
+        beats.push((id, draft.version, next));
     }
     let own = store.for_heartbeats().await.expect("the server answers");
     let own = own.expect("connections of their own");
@@ -156,6 +162,34 @@ pub(crate) async fn heartbeats_pass_a_locked_record<L>(
         .expect("no panic");
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     assert_eq!(id, locked);
+}
+
+/// Asserts that each of many heartbeats is written, and only that of the record which `refuse`
+/// makes the server refuse fails.
+pub(crate) async fn one_refused_record_fails_alone(
+    store: &dyn Store,
+    refuse: impl AsyncFnOnce(&RecordId),
+) {
+    const RECORDS: u8 = 50;
+    let refused = RecordId::from_bytes([7; 32]);
+    let mut beats = Vec::new();
+    for number in 0..RECORDS {
+        let (id, draft) = (RecordId::from_bytes([number; 32]), claim());
+        applied(store, &id, None, &draft).await;
+        beats.push((id, draft.version, heartbeat(&draft)));
+    }
+    refuse(&refused).await;
+    let own = store.for_heartbeats().await.expect("the server answers");
+    let own = own.expect("connections of their own");
+    let mut running = JoinSet::new();
+    for (id, seen, next) in beats {
+        let own = Arc::clone(&own);
+        running.spawn(async move { (id, own.swap(&id, Some(seen), &next).await) });
+    }
+    for (id, swap) in running.join_all().await {
+        let is_applied = matches!(swap, Ok(Swap::Applied(_)));
+        assert_eq!(is_applied, id != refused, "{swap:?}");
+    }
 }
 
 mod mend_16_on_postgres {
@@ -188,4 +222,9 @@ mod mend_16_on_mariadb_or_mysql {
         ForHeartbeats(MariaDb::or_mysql().await),
         #[ignore = "needs a server: cargo xtask test"]
     );
+}
+
+mod mend_16_on_sqlite {
+    use crate::{conformance::File, servers::together::ForHeartbeats};
+    idempotent_runtime::conformance_tests!(ForHeartbeats(File::new()));
 }

@@ -1,12 +1,19 @@
 //! The attribute's `tx`: an annotated function joins the transaction of its caller.
 
-use std::{ops::DerefMut, sync::Arc, time::Duration};
+use std::{
+    ops::DerefMut,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
-use idempotent_runtime::{Error, Idempotency, InFlight, idempotent, store::SqlConnection};
+use idempotent_runtime::{Error, Idempotency, InFlight, Verdict, idempotent, store::SqlConnection};
 use sqlx::{Database, Transaction};
 
 use super::{PlaceError, Placed, is_refused, ours, outside, shop::Shop};
-use crate::answers::is_reused;
+use crate::{answers::is_reused, harness::Log};
 
 pub(super) type Connection<S> = <<S as Shop>::Database as Database>::Connection;
 
@@ -15,6 +22,8 @@ on_every_database![
     g01_i14_an_annotated_function_rolls_back_with_its_rows,
     g02_a_replay_of_an_annotated_function_runs_no_body,
     g03_an_error_of_an_annotated_function_is_recorded_where_the_caller_commits,
+    mend_08_an_error_is_released_whatever_the_caller_does,
+    mend_08_observers_hear_of_an_outcome_that_is_staged,
     g04_a_duplicate_of_an_annotated_function_waits_for_the_commit,
     g12_a_transaction_type_is_joined_as_its_connection_is,
     g13_an_annotated_function_that_is_dropped_leaves_nothing,
@@ -22,7 +31,7 @@ on_every_database![
     the_handle_s_own_defaults_of_leases_count_for_nothing,
 ];
 
-#[idempotent(name = "orders.place", key = key, tx = tx, handle = idem, skip(idem, shop))]
+#[idempotent(name = "orders.place", key = key, tx = tx, commits_errors, handle = idem, skip(idem, shop))]
 pub(super) async fn place<S: Shop>(
     idem: &Idempotency,
     shop: &S,
@@ -94,6 +103,53 @@ async fn g03_an_error_of_an_annotated_function_is_recorded_where_the_caller_comm
         transaction.commit().await.expect("it is committed");
     }
     assert_eq!(shop.orders().await, [0_i64; 0], "its rows are undone");
+}
+
+/// The caller commits after an error, or rolls back: the next call runs, and its rows stand once.
+async fn mend_08_an_error_is_released_whatever_the_caller_does(shop: impl Shop) {
+    #[idempotent(name = "orders.released", key = key, tx = tx, handle = idem, skip(idem, shop, runs))]
+    async fn place<S: Shop>(
+        idem: &Idempotency,
+        shop: &S,
+        runs: &AtomicU32,
+        tx: &mut Connection<S>,
+        key: &str,
+    ) -> Placed {
+        shop.order(tx, 7).await?;
+        match runs.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(PlaceError::SoldOut),
+            _ => Ok(7),
+        }
+    }
+    let builder = Idempotency::builder(shop.store());
+    let idem = builder.on_error(Verdict::Replay).build().expect("a handle");
+    for (key, commits) in [("commits", true), ("rolls back", false)] {
+        let runs = AtomicU32::new(0);
+        for expected in [None, Some(7), Some(7)] {
+            let mut transaction = shop.begin().await.expect("a transaction");
+            let placed = place(&idem, &shop, &runs, &mut transaction, key).await;
+            assert_eq!(placed.as_ref().ok(), expected.as_ref(), "{key}: {placed:?}");
+            match commits || placed.is_ok() {
+                true => transaction.commit().await.expect("it is committed"),
+                false => transaction.rollback().await.expect("it is rolled back"),
+            }
+        }
+        assert_eq!(runs.into_inner(), 2, "{key}");
+    }
+    assert_eq!(shop.orders().await, [7, 7]);
+}
+
+async fn mend_08_observers_hear_of_an_outcome_that_is_staged(shop: impl Shop) {
+    let log = Log::new();
+    let builder = Idempotency::builder(shop.store()).observer(log.clone());
+    let idem = builder.build().expect("a handle");
+    for (key, item) in [("value", 7), ("error", 0)] {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let _placed = place(&idem, &shop, &mut transaction, key, item).await;
+        transaction.rollback().await.expect("it is rolled back");
+    }
+    let steps: Vec<String> = log.steps().iter().map(|step| format!("{step:?}")).collect();
+    assert_eq!(steps, ["Claimed", "Staged", "Claimed", "Staged"]);
 }
 
 async fn g04_a_duplicate_of_an_annotated_function_waits_for_the_commit(shop: impl Shop) {

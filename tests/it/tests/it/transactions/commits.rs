@@ -31,6 +31,7 @@ on_every_database![
     g02_a_replay_does_nothing_in_the_database,
     g03_an_error_that_is_committed_is_recorded_without_its_rows,
     g03_an_error_that_is_rolled_back_leaves_nothing,
+    mend_08_an_error_is_released_where_nothing_is_said_of_errors,
     g03_an_error_of_the_database_is_the_caller_s,
     g12_a_call_goes_with_its_savepoint,
     g13_a_transaction_that_is_dropped_leaves_nothing,
@@ -101,12 +102,29 @@ async fn g03_an_error_that_is_rolled_back_leaves_nothing(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7]);
 }
 
+async fn mend_08_an_error_is_released_where_nothing_is_said_of_errors(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let failed = call.run_in(&mut *transaction, async |transaction| {
+        shop.order(transaction, 7).await?;
+        Err(PlaceError::SoldOut)
+    });
+    let failed: Placed = failed.await;
+    assert!(matches!(failed, Err(PlaceError::SoldOut)), "{failed:?}");
+    transaction.commit().await.expect("it is committed");
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
 /// On Postgres nothing can be written after that, the record included.
 async fn g03_an_error_of_the_database_is_the_caller_s<S: Shop>(shop: S) {
     let idem = Idempotency::new(shop.store());
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |transaction| {
             S::run(transaction, "INSERT INTO nowhere VALUES (1)".to_owned()).await?;
             Ok(7)
@@ -167,10 +185,12 @@ async fn g13_a_panic_leaves_nothing<S: Shop>(shop: S) {
     let died = tokio::spawn(async move {
         let mut transaction = dying.begin().await.expect("a transaction");
         let call = its.call("orders.place").key("k").arguments(&7_i64);
-        let placing = call.run_in(&mut *transaction, async |transaction| {
-            dying.order(transaction, 7).await?;
-            panic!("it dies");
-        });
+        let placing = call
+            .record_errors()
+            .run_in(&mut *transaction, async |transaction| {
+                dying.order(transaction, 7).await?;
+                panic!("it dies");
+            });
         let _: Placed = placing.await;
     });
     assert!(died.await.is_err(), "its body ran");
@@ -211,12 +231,14 @@ async fn a_call_that_is_dropped_at_any_await_leaves_nothing<S: Shop>(shop: S) {
             let mut transaction = S::begin_on(&mut connection).await.expect("a transaction");
             let call = idem.call("orders.place").key("k").arguments(&7_i64);
             let runs = AtomicU32::new(0);
-            let placing = call.run_in(&mut *transaction, async |transaction| {
-                runs.fetch_add(1, Ordering::SeqCst);
-                shop.order(transaction, 7).await?;
-                tokio::task::yield_now().await;
-                Ok(7)
-            });
+            let placing = call
+                .record_errors()
+                .run_in(&mut *transaction, async |transaction| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    shop.order(transaction, 7).await?;
+                    tokio::task::yield_now().await;
+                    Ok(7)
+                });
             let runs = || runs.load(Ordering::SeqCst) > 0;
             let placed: Option<Placed> = ready_within(polls, || !in_body || runs(), placing).await;
             if placed.is_some() && in_body {
@@ -253,10 +275,12 @@ async fn a_call_inside_the_body_commits_with_it(shop: impl Shop) {
         let mut transaction = shop.begin().await.expect("a transaction");
         let outer = idem.call("orders.place").key("outer").arguments(&7_i64);
         let placed: Placed = outer
+            .record_errors()
             .run_in(&mut *transaction, async |connection| {
                 shop.order(connection, 1).await?;
                 let inner = idem.call("orders.place").key("inner").arguments(&7_i64);
                 inner
+                    .record_errors()
                     .run_in(connection, async |connection| {
                         shop.order(connection, 7).await?;
                         Ok::<_, PlaceError>(7)

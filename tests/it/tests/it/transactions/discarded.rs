@@ -70,6 +70,7 @@ async fn first_hour_19_a_body_that_makes_its_connection_forget_is_recorded() {
             let mut transaction = PostgresShop::begin_on(&mut connection).await?;
             let call = idem.call("orders.place").key(word).arguments(&item);
             let placed: Placed = call
+                .record_errors()
                 .run_in(&mut *transaction, async |connection| {
                     run(connection, "SAVEPOINT before").await?;
                     if run(connection, word).await.is_err() {

@@ -281,6 +281,7 @@ async fn g07_a_claim_that_a_deadlock_undid_is_not_sent_again() {
             let mut transaction = shop.begin().await?;
             let call = idem.call("orders.place").key("k").arguments(&7_i64);
             let placed: Placed = call
+                .record_errors()
                 .run_in(&mut *transaction, async |connection| {
                     // The one that wrote less is undone.
                     for _ in 0..100 {

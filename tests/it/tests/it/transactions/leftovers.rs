@@ -56,11 +56,13 @@ async fn commit_half(shop: &impl Shop, idem: &Idempotency) {
     {
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let placing = call.run_in(&mut *transaction, async |transaction| {
-            shop.order(transaction, 7).await?;
-            begun.send(()).expect("somebody waits for it");
-            std::future::pending().await
-        });
+        let placing = call
+            .record_errors()
+            .run_in(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                begun.send(()).expect("somebody waits for it");
+                std::future::pending().await
+            });
         let mut placing = pin!(placing);
         tokio::select! {
             placed = &mut placing => { let _: Placed = placed; panic!("it never ends") }
@@ -114,6 +116,7 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
         shop.order(&mut transaction, 1).await.expect("an order");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed = call
+            .record_errors()
             .run_in(&mut *transaction, async |transaction| {
                 shop.order(transaction, 7).await?;
                 Ok::<_, PlaceError>(i64::from(idempotent_runtime::current().number()))

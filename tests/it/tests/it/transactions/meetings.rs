@@ -35,6 +35,7 @@ async fn first<S: Shop>(
         let mut transaction = shop.begin().await?;
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed: Placed = call
+            .record_errors()
             .run_in(&mut *transaction, async |transaction| {
                 shop.order(transaction, 7).await?;
                 its.pass().await;
@@ -149,10 +150,12 @@ async fn the_same_call_inside_its_own_body_is_refused(shop: impl Shop) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             runs.fetch_add(1, Ordering::SeqCst);
             let call = idem.call("orders.place").key("k").arguments(&7_i64);
             let inside: Placed = call
+                .record_errors()
                 .run_in(connection, async |_| panic!("it runs already"))
                 .await;
             for nested in [inside, outside(&idem, "k", 7).await] {

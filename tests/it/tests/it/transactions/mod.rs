@@ -99,11 +99,12 @@ async fn place_in<S: Shop>(
     item: i64,
 ) -> Placed {
     let call = idem.call("orders.place").key(key).arguments(&item);
-    call.run_in(connection, async |connection| {
-        shop.order(connection, item).await?;
-        Ok(item)
-    })
-    .await
+    call.record_errors()
+        .run_in(connection, async |connection| {
+            shop.order(connection, item).await?;
+            Ok(item)
+        })
+        .await
 }
 
 /// Places an order in a transaction of its own.
@@ -143,11 +144,12 @@ async fn sold_out<S: Shop>(
     connection: &mut <S::Database as Database>::Connection,
 ) -> Placed {
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    call.run_in(connection, async |connection| {
-        shop.order(connection, 7).await?;
-        Err(PlaceError::SoldOut)
-    })
-    .await
+    call.record_errors()
+        .run_in(connection, async |connection| {
+            shop.order(connection, 7).await?;
+            Err(PlaceError::SoldOut)
+        })
+        .await
 }
 
 fn assert_uncertain(placed: Placed) {

@@ -27,11 +27,12 @@ async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) 
             .await
             .expect("a savepoint");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        call.run_in(&mut *transaction, async |connection| {
-            S::run(connection, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
-            answer
-        })
-        .await
+        call.record_errors()
+            .run_in(&mut *transaction, async |connection| {
+                S::run(connection, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
+                answer
+            })
+            .await
     };
     let placed = ours(place(Ok(7)).await);
     assert!(
@@ -95,6 +96,7 @@ async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) 
         let mut transaction = shop.begin().await.expect("a transaction");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed: Placed = call
+            .record_errors()
             .run_in(&mut *transaction, async |connection| {
                 shop.order(connection, 7).await?;
                 nested().await
@@ -122,6 +124,7 @@ async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let batch: Result<Vec<PlaceError>, PlaceError> = call
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             shop.order(connection, 7).await?;
             Ok(vec![Error::InvalidPolicy("nested").into()])
@@ -152,6 +155,7 @@ async fn g16_a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
     for _ in 0..2 {
         let mut transaction = shop.begin().await.expect("a transaction");
         let placed: Placed = call()
+            .record_errors()
             .run_in(&mut *transaction, async |connection| {
                 shop.order(connection, 7).await?;
                 Ok(7)

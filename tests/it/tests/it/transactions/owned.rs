@@ -320,6 +320,7 @@ async fn a_call_of_the_body_joins_its_transaction<S: Shop<Database: SqlDatabase>
             .transact(shop.pool(), async |tx| {
                 let inner = idem.call("orders.place").key("inner").arguments(&7_i64);
                 inner
+                    .record_errors()
                     .run_in(tx, async |tx| {
                         shop.order(tx, 7).await?;
                         Ok::<_, PlaceError>(7)

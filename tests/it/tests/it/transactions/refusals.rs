@@ -67,6 +67,7 @@ async fn refused<S: Shop>(shop: &S, store: impl Store) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |_| {
             runs.fetch_add(1, Ordering::SeqCst);
             Ok(7)

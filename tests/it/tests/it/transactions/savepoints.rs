@@ -39,6 +39,7 @@ async fn g03_the_rows_before_a_statement_that_fails_stand<S: Shop>(shop: S) {
     shop.order(&mut transaction, 1).await.expect("an order");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             shop.order(connection, 7).await?;
             S::run(connection, "INSERT INTO nowhere VALUES (1)".to_owned()).await?;
@@ -76,6 +77,7 @@ async fn a_body_that_rolls_back_by_itself_is_told_so<S: Shop>(shop: S) {
     let mut transaction = S::begin_on(&mut connection).await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             shop.order(connection, 7).await?;
             S::run(connection, "ROLLBACK".to_owned()).await?;
@@ -96,6 +98,7 @@ async fn a_call_inside_the_body_that_fails_undoes_its_own_rows(shop: impl Shop) 
     let mut transaction = shop.begin().await.expect("a transaction");
     let outer = idem.call("orders.place").key("outer").arguments(&7_i64);
     let placed: Placed = outer
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             shop.order(connection, 1).await?;
             let inner = sold_out(&shop, &idem, connection).await;
@@ -117,6 +120,7 @@ async fn after_a_failed_statement(swallows: bool) {
     shop.order(&mut transaction, 1).await.expect("an order");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
+        .record_errors()
         .run_in(&mut *transaction, async |connection| {
             shop.order(connection, 7).await?;
             let nowhere = "INSERT INTO nowhere VALUES (1)".to_owned();

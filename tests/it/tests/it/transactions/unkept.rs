@@ -81,7 +81,9 @@ async fn is_free_after<S: Shop<Database: SqlDatabase>>(shop: &S, fails: Fails) {
     for is_last in [false, false, true] {
         let mut tx = shop.begin().await.expect("a transaction");
         let call = idem.call("orders.place").key("joined").arguments(&7_i64);
-        let joined = call.run_in(&mut *tx, async |tx| ends(shop, tx, fails, &runs).await);
+        let joined = call
+            .record_errors()
+            .run_in(&mut *tx, async |tx| ends(shop, tx, fails, &runs).await);
         let joined: Result<i64, OrderError> = joined.await;
         assert_eq!(joined.is_ok(), is_last, "{fails:?}: {joined:?}");
         tx.commit().await.expect("it is committed");

@@ -322,16 +322,18 @@ async fn a_purge_that_fails_keeps_no_lock() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn mend_16_no_heartbeat_waits_for_a_record_of_another() {
-    let database = MariaDb::new().await;
-    let store = database.store().await;
-    let lock = async |id: &RecordId| {
-        let (mut side, id) = (side(&database.url).await, id.to_hex());
-        let of = &database.prefix;
-        let lock =
-            format!("START TRANSACTION; SELECT id FROM {of}records WHERE id = x'{id}' FOR UPDATE");
-        run(&mut side, lock).await;
-        side
-    };
-    let unlock = async |side: &mut MySqlConnection| run(side, "COMMIT".to_owned()).await;
-    in_time(heartbeats_pass_a_locked_record(&*store, lock, unlock)).await;
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let store = database.store().await;
+        let lock = async |id: &RecordId| {
+            let (mut side, id) = (side(&database.url).await, id.to_hex());
+            let of = &database.prefix;
+            let lock = format!(
+                "START TRANSACTION; SELECT id FROM {of}records WHERE id = x'{id}' FOR UPDATE"
+            );
+            run(&mut side, lock).await;
+            side
+        };
+        let unlock = async |side: &mut MySqlConnection| run(side, "COMMIT".to_owned()).await;
+        in_time(heartbeats_pass_a_locked_record(&*store, lock, unlock)).await;
+    }
 }

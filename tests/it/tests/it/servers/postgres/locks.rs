@@ -14,7 +14,10 @@ use super::{Postgres, URL, run, side};
 use crate::{
     harness::{applied, claim, completion, in_time},
     servers::{
-        prefix, purges::what_a_purge_goes_by_stays, together::heartbeats_pass_a_locked_record, url,
+        prefix,
+        purges::what_a_purge_goes_by_stays,
+        together::{heartbeats_pass_a_locked_record, one_refused_record_fails_alone},
+        url,
     },
 };
 
@@ -111,4 +114,23 @@ async fn mend_16_no_heartbeat_waits_for_a_record_of_another() {
     };
     let unlock = async |side: &mut PgConnection| run(side, "COMMIT".to_owned()).await;
     in_time(heartbeats_pass_a_locked_record(&store, lock, unlock)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_16_a_heartbeat_that_the_server_refuses_fails_alone() {
+    let prefix = prefix();
+    let store = Postgres::open_at(&prefix).await;
+    let refuse = async |id: &RecordId| {
+        let guard = format!(
+            "CREATE FUNCTION {prefix}guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'it stays';
+             END $$;
+             CREATE TRIGGER {prefix}guard BEFORE UPDATE ON {prefix}records FOR EACH ROW
+                 WHEN (OLD.id = '\\x{id}') EXECUTE FUNCTION {prefix}guard()",
+            id = id.to_hex()
+        );
+        run(&mut side(&url(URL)).await, guard).await;
+    };
+    in_time(one_refused_record_fails_alone(&store, refuse)).await;
 }

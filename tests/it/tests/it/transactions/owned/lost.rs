@@ -326,7 +326,7 @@ async fn g10_a_number_that_was_passed_keeps_a_transaction_around_from_running_ag
             runs.fetch_add(1, Ordering::SeqCst);
             shop.order(tx, 77).await?;
             let call = stream(&idem).number(1);
-            let staged = call.run_in(tx, async |tx| {
+            let staged = call.record_errors().run_in(tx, async |tx| {
                 shop.order(tx, 7).await?;
                 Ok::<i64, PlaceError>(7)
             });

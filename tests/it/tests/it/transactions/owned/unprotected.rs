@@ -45,7 +45,7 @@ async fn swallows<S: Shop<Database: SqlDatabase>>(
         }
         Form::Joined => {
             let mut tx = shop.begin().await?;
-            let placed = call.run_in(&mut *tx, body).await?;
+            let placed = call.record_errors().run_in(&mut *tx, body).await?;
             tx.commit().await?;
             Ok(placed)
         }
