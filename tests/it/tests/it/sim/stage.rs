@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Idempotency, Store, store::OutcomeCache, testing::ManualClock};
+use idempotent_runtime::{
+    Idempotency, Observer, RecordChange, RecordEvent, Store, identity::RecordId,
+    store::OutcomeCache, testing::ManualClock,
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -40,6 +43,33 @@ impl<T: Clone> Notes<T> {
     }
 }
 
+/// An attempt whose outcome was not recorded when its caller was told.
+#[derive(Clone, Debug)]
+pub(super) struct Unrecorded {
+    pub(super) id: RecordId,
+    pub(super) attempt: u32,
+    /// How many writes there were then.
+    pub(super) at: usize,
+}
+
+/// Notes them.
+struct Untold {
+    conditions: Faults,
+    notes: Notes<Unrecorded>,
+}
+
+impl Observer for Untold {
+    fn transition(&self, event: &RecordEvent<'_>) {
+        if event.change == RecordChange::NotYetRecorded {
+            self.notes.note(Unrecorded {
+                id: event.id,
+                attempt: event.attempt,
+                at: self.conditions.writes(),
+            });
+        }
+    }
+}
+
 /// A process: a handle with a timer of its own.
 pub(super) struct Process {
     pub(super) idem: Idempotency,
@@ -66,6 +96,7 @@ pub(super) struct Stage {
     pub(super) conditions: Faults,
     pub(super) processes: Vec<Process>,
     dead: Vec<Process>,
+    pub(super) unrecorded: Notes<Unrecorded>,
     /// Purges and operators.
     pub(super) asides: JoinSet<()>,
     pub(super) budget: u32,
@@ -93,6 +124,7 @@ impl Stage {
             conditions,
             processes: Vec::new(),
             dead: Vec::new(),
+            unrecorded: Notes::default(),
             asides: JoinSet::new(),
             budget: [0, 0, 1, 2, 4][rng.random_range(0..5)],
             ttl: LEASE * [1_000, 2][rng.random_range(0..2)],
@@ -118,6 +150,10 @@ impl Stage {
         };
         let idem = Idempotency::builder(seen)
             .timer(timer.clone())
+            .observer(Untold {
+                conditions: self.conditions.clone(),
+                notes: self.unrecorded.clone(),
+            })
             .lease(LEASE)
             .ttl(self.ttl)
             .max_takeovers(self.budget)

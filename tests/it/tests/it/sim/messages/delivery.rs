@@ -49,6 +49,7 @@ pub(super) enum Ends {
 pub(super) struct Deed {
     pub(super) delivery: Delivery,
     pub(super) token: u64,
+    pub(super) attempt: u32,
     /// How many writes there were when the delivery began, and when the handler did this.
     pub(super) from: usize,
     pub(super) at: usize,
@@ -186,6 +187,7 @@ impl Delivery {
                 deeds.note(Deed {
                     delivery: self.clone(),
                     token: token.as_u64(),
+                    attempt: attempt.number(),
                     from,
                     at: conditions.writes(),
                     ended,

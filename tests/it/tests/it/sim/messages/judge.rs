@@ -12,12 +12,17 @@ use super::{
     DELIVERIES, MAX_DELIVERIES,
     delivery::{Came, Deed, Delivery, Ends, Told, Why, id_of},
 };
-use crate::{scripts::Say, sim::kept::Entry, tally::Tally};
+use crate::{
+    scripts::Say,
+    sim::{kept::Entry, stage::Unrecorded},
+    tally::Tally,
+};
 
 /// All that is known of a simulation that is over.
 pub(super) struct Evidence {
     pub(super) ledger: Vec<Entry>,
     pub(super) deeds: Vec<Deed>,
+    pub(super) unrecorded: Vec<Unrecorded>,
     pub(super) told: Vec<Told>,
     pub(super) left: usize,
     pub(super) on_crash: OnCrash,
@@ -36,6 +41,15 @@ fn has_failed(record: &Record) -> bool {
 fn is_again(before: &Record, claim: &Entry) -> bool {
     let after = claim.after.as_deref();
     after.is_some_and(|after| after.attempt_id == before.attempt_id)
+}
+
+/// How a delivery's own handler ended.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    token: u64,
+    ends: Ends,
+    /// Whether the store had answered that this stands when the consumer was told.
+    is_recorded: bool,
 }
 
 impl Evidence {
@@ -137,13 +151,21 @@ impl Evidence {
         assert!(is_free, "it was not free: {about}: {claim:?}");
     }
 
-    /// The end of the handler that this delivery ran, and its token.
-    fn own(&self, told: &Told) -> Option<(u64, Ends)> {
+    /// The end of the handler that this delivery ran.
+    fn own(&self, told: &Told) -> Option<Own> {
         let is_own = |deed: &&Deed| deed.delivery.number == told.delivery.number;
-        let ended = self.deeds.iter().filter(is_own);
-        ended
-            .filter_map(|deed| Some((deed.token, deed.ended?)))
-            .last()
+        let mut ended = self.deeds.iter().filter(is_own).rev();
+        let (deed, ends) = ended.find_map(|deed| Some((deed, deed.ended?)))?;
+        let id = id_of(told.delivery.message, told.delivery.redrive);
+        let is_it = |it: &Unrecorded| {
+            let is_meanwhile = (told.from..=told.to).contains(&it.at);
+            is_meanwhile && it.id == id && it.attempt == deed.attempt
+        };
+        Some(Own {
+            token: deed.token,
+            ends,
+            is_recorded: !self.unrecorded.iter().any(is_it),
+        })
     }
 
     fn judge_told(&self, told: &Told, about: &str) {
@@ -153,7 +175,7 @@ impl Evidence {
         let this =
             |is: &dyn Fn(&Record) -> bool| stood.iter().any(|(of, it)| *of == redrive && is(it));
         let by_own = |record: &Record| {
-            own.is_some_and(|(token, ends)| record.token.as_u64() == token && ends == Ends::Well)
+            own.is_some_and(|own| record.token.as_u64() == own.token && own.ends == Ends::Well)
         };
         let may_be = match &told.came {
             Came::Ack { replayed: false } => this(&|it| is_done(it) && by_own(it)),
@@ -169,7 +191,7 @@ impl Evidence {
             Came::Dead(DeadLetterReason::Parked) => any(&|it| it.state == State::Parked),
             Came::Dead(DeadLetterReason::Exhausted) => {
                 told.delivery.delivery >= MAX_DELIVERIES
-                    && own.is_some_and(|(_, ends)| ends == Ends::Error(Say::Nothing))
+                    && own.is_some_and(|own| own.ends == Ends::Error(Say::Nothing))
             }
             Came::Dead(DeadLetterReason::KeyReused) => {
                 let another = |it: &Told| it.delivery.payload != told.delivery.payload;
@@ -188,17 +210,27 @@ impl Evidence {
             may_be,
             "the disposition does not follow: {about}: {own:?} {stood:?}"
         );
-        Self::judge_retry(told, own, about);
+        Self::judge_retry(told, own, &stood, about);
     }
 
-    /// A retry for an error of the handler is for that of this delivery, and has an end. Its record
-    /// may stand all the same: it was written late.
-    fn judge_retry(told: &Told, own: Option<(u64, Ends)>, about: &str) {
+    /// A retry for an error of the handler is for that of this delivery, and has an end. It comes
+    /// where nothing is recorded of the handler; if the store did not answer, that may be written
+    /// in the background meanwhile.
+    fn judge_retry(told: &Told, own: Option<Own>, stood: &[(u32, &Record)], about: &str) {
         let Came::Retry(Why::Own(say)) = told.came else {
             return;
         };
-        let ends = own.map(|(_, ends)| ends);
-        assert_eq!(ends, Some(Ends::Error(say)), "another error: {about}");
+        let own = own.unwrap_or_else(|| panic!("no handler ran: {about}"));
+        assert_eq!(own.ends, Ends::Error(say), "another error: {about}");
+        let by_own = |(of, it): &(u32, &Record)| {
+            *of == told.delivery.redrive && it.token.as_u64() == own.token
+        };
+        let mut outcomes = stood.iter().filter(|(_, it)| it.state == State::Done);
+        let is_released = say == Say::Nothing && !outcomes.any(by_own);
+        assert!(
+            is_released || !own.is_recorded,
+            "its outcome was recorded: {about}: {stood:?}"
+        );
         let is_dead = say == Say::Nothing && told.delivery.delivery >= MAX_DELIVERIES;
         assert!(!is_dead, "it comes again without an end: {about}");
     }

@@ -100,6 +100,7 @@ async fn run(mut stage: Stage) -> Evidence {
     Evidence {
         ledger: stage.conditions.ledger(),
         deeds: deeds.all(),
+        unrecorded: stage.unrecorded.all(),
         left: DELIVERIES + MESSAGES as usize - told.len(),
         told,
         on_crash,

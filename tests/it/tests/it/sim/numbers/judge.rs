@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use idempotent_runtime::{
     OnCrash,
-    lease::sequence::{Answer as Kept, Standing, Stored},
+    lease::sequence::{Answer as Kept, Running, Standing, Stored},
     record::{AttemptId, OutcomeKind},
     sequence::Decision,
 };
@@ -12,7 +12,7 @@ use idempotent_runtime::{
 use super::worker::{Answer, LAST, Note, Rules, Told};
 use crate::{
     scripts::Say,
-    sim::{LEASE, faults::FaultProfile, kept::Entry},
+    sim::{LEASE, kept::Entry, stage::Unrecorded},
     tally::Tally,
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Evidence {
     pub(super) ledger: Vec<Entry>,
     pub(super) notes: Vec<Note>,
     pub(super) rules: Vec<Rules>,
-    pub(super) profile: FaultProfile,
+    pub(super) unrecorded: Vec<Unrecorded>,
 }
 
 /// One write of a stream.
@@ -99,22 +99,7 @@ impl Evidence {
             let number = after.stream.running.map_or(0, |it| it.number);
             let is_next = number == to + 1 || rules.accepts_gaps && number > to;
             assert!(is_next && from == to, "{number} came behind {to}: {about}");
-            let is_free = running.is_none_or(|running| {
-                let before = write.entry.before.as_deref();
-                let is_over = before.is_some_and(|it| it.lease_is_over(write.entry.at));
-                let goes_on =
-                    running.number == number || rules.accepts_gaps && running.number < number;
-                // The answer to a claim may have been lost, and the same attempt claimed again.
-                let is_again = before.is_some_and(|before| {
-                    before.attempt_id == after.stream.attempt_id
-                        && !self.began((write.stream, before.token.as_u64()))
-                });
-                is_again
-                    || is_over
-                        && goes_on
-                        && running.state == Standing::Running
-                        && rules.on_crash == OnCrash::Rerun
-            });
+            let is_free = running.is_none_or(|running| self.is_free(write, &running, number));
             assert!(is_free, "it was not free: {about}");
         }
         if let (true, Some(before)) = (from == to && from > 0, before) {
@@ -139,6 +124,24 @@ impl Evidence {
                 "released although something may have happened: {about}"
             );
         }
+    }
+
+    /// Whether this number may be claimed beside the one that stands.
+    fn is_free(&self, write: &Write<'_>, running: &Running, number: u64) -> bool {
+        let rules = self.rules[write.stream as usize];
+        let before = write.entry.before.as_deref();
+        let is_over = before.is_some_and(|it| it.lease_is_over(write.entry.at));
+        let goes_on = running.number == number || rules.accepts_gaps && running.number < number;
+        // The answer to a claim may have been lost, and the same attempt claimed again.
+        let is_again = before.is_some_and(|before| {
+            before.attempt_id == write.after.stream.attempt_id
+                && !self.began((write.stream, before.token.as_u64()))
+        });
+        is_again
+            || is_over
+                && goes_on
+                && running.state == Standing::Running
+                && rules.on_crash == OnCrash::Rerun
     }
 
     /// A number that moves the stream has had its effect, or an operator said so.
@@ -251,31 +254,31 @@ impl Evidence {
                 assert!(is_past, "it is not past: {about}");
             }
             Answer::Decided(Decision::Gap { expected, got }) => {
-                let rules = self.rules[told.stream as usize];
+                let mut earlier = writes[..told.from].iter();
                 let is_missing = stood.iter().any(|it| last(&it) + 1 == *expected)
-                    || *expected == 1
-                        && writes[..told.from]
-                            .iter()
-                            .all(|it| it.stream != told.stream);
+                    || *expected == 1 && earlier.all(|it| it.stream != told.stream);
+                let accepts = self.rules[told.stream as usize].accepts_gaps;
                 assert!(
-                    is_missing && expected < got && *got == told.number && !rules.accepts_gaps,
+                    is_missing && expected < got && *got == told.number && !accepts,
                     "nothing is missing: {about}"
                 );
             }
             Answer::Declined(stored, Say::Declined) => {
-                // A worker may be told its own error before that is recorded.
-                let is_own = self
-                    .notes
-                    .iter()
-                    .any(|note| matches!(note, Note::Ended { stored: own, .. } if own == stored));
-                let is_mild = self.profile == FaultProfile::Mild;
-                assert!(
-                    is_kept(stored) || is_own && !is_mild,
-                    "an error that does not stand: {about}"
-                );
+                let is_known = is_kept(stored) || self.is_unrecorded(told, &stood, stored);
+                assert!(is_known, "an error that does not stand: {about}");
             }
             Answer::Declined(..) | Answer::Refused(_) | Answer::Nothing => {}
         }
+    }
+
+    /// A worker is told its own error before that is recorded, if the store does not answer.
+    fn is_unrecorded(&self, told: &Told, stood: &[&Write<'_>], stored: &str) -> bool {
+        let is_own = |note: &Note| matches!(note, Note::Ended { stored: own, .. } if own == stored);
+        let is_of_it = |it: &Unrecorded| {
+            let is_meanwhile = (told.from..=told.to).contains(&it.at);
+            is_meanwhile && stood.iter().any(|write| write.entry.id == it.id)
+        };
+        self.notes.iter().any(is_own) && self.unrecorded.iter().any(is_of_it)
     }
 
     pub(super) fn count(&self, tally: &mut Tally) {

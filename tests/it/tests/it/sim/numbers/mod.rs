@@ -85,7 +85,7 @@ async fn run(mut stage: Stage) -> Evidence {
         ledger: stage.conditions.ledger(),
         notes: notes.all(),
         rules,
-        profile: stage.profile,
+        unrecorded: stage.unrecorded.all(),
     }
 }
 

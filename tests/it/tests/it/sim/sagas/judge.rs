@@ -7,7 +7,7 @@ use std::{
 
 use idempotent_runtime::{
     CallReport, Error,
-    record::{AttemptId, RawOutcome, State, StepState, Time},
+    record::{AttemptId, OutcomeKind, RawOutcome, State, StepState, Time},
 };
 
 use super::{
@@ -72,6 +72,7 @@ impl Evidence {
         self.judge_at_most_once(&claims, about);
         self.judge_writes(about);
         self.judge_ends(&claims, about);
+        self.judge_undone(about);
         for told in &self.told {
             self.judge_answer(told, &format!("{about}: {told:?}"));
         }
@@ -232,12 +233,8 @@ impl Evidence {
             let before = entry.before.as_ref();
             let before = before.and_then(|before| before.outcome.as_ref());
             let after = entry.after.outcome.as_ref();
-            // A store may refuse a value at one write, and take it at another one of the attempt.
-            let mut both = [before, after].into_iter().flatten();
-            let is_bare = both.any(RawOutcome::is_not_replayable);
-            let is_dropped = entry.after.state == StepState::Undone && is_bare;
             assert!(
-                before.is_none() || before == after || is_dropped,
+                before.is_none() || before == after,
                 "a value was changed: {about}: {entry:?}"
             );
         }
@@ -253,6 +250,13 @@ impl Evidence {
             assert!(
                 stays || before.outcome == after.outcome,
                 "an outcome was changed: {about}: {entry:?}"
+            );
+            let outcome = after.outcome.as_ref();
+            let settled = outcome.is_none_or(|it| it.kind == OutcomeKind::Value);
+            let stays = before.state != State::Undoing || lacked || settled;
+            assert!(
+                stays || before.outcome == after.outcome,
+                "the error of a decision was changed: {about}: {entry:?}"
             );
             let goes_on = matches!(after.state, State::Undoing | State::Parked | State::Done);
             assert!(
@@ -290,11 +294,11 @@ impl Evidence {
                 );
             }
         }
-        for entry in self
-            .steps
-            .iter()
-            .filter(|it| it.after.state == StepState::Undone)
-        {
+    }
+
+    fn judge_undone(&self, about: &str) {
+        let ended = self.steps.iter();
+        for entry in ended.filter(|it| it.after.state == StepState::Undone) {
             let undone =
                 |deed: &&Deed| deed.what == What::Undone && LEGS[deed.leg] == &*entry.after.label;
             let was = entry.before.as_ref().map(|before| before.state);

@@ -13,6 +13,25 @@ use crate::{tally::Tally, told};
 
 impl Evidence {
     pub(super) fn count(&self, tally: &mut Tally) {
+        self.count_deeds(tally);
+        self.count_writes(tally);
+        for told in &self.told {
+            tally.saw(match &told.result {
+                Err(Failure::Refused(Error::NotUndone { .. })) => {
+                    "told that something is not undone"
+                }
+                Err(Failure::Refused(Error::StepChanged { .. })) => {
+                    "told that arguments of a step changed"
+                }
+                Err(Failure::Refused(refusal)) => told::of_refusal(refusal),
+                Err(Failure::Declined { .. }) => "an error",
+                Ok(_) => "a value",
+            });
+        }
+        tally.saw_so_many("a caller that left, or died", self.left);
+    }
+
+    fn count_deeds(&self, tally: &mut Tally) {
         let began: Vec<_> = self
             .deeds
             .iter()
@@ -44,6 +63,9 @@ impl Evidence {
                 tally.saw("a step of at most once");
             }
         }
+    }
+
+    fn count_writes(&self, tally: &mut Tally) {
         for entry in &self.steps {
             if entry.after.state == StepState::Released {
                 tally.saw("a released step");
@@ -65,19 +87,5 @@ impl Evidence {
                 _ => "another write",
             });
         }
-        for told in &self.told {
-            tally.saw(match &told.result {
-                Err(Failure::Refused(Error::NotUndone { .. })) => {
-                    "told that something is not undone"
-                }
-                Err(Failure::Refused(Error::StepChanged { .. })) => {
-                    "told that arguments of a step changed"
-                }
-                Err(Failure::Refused(refusal)) => told::of_refusal(refusal),
-                Err(Failure::Declined { .. }) => "an error",
-                Ok(_) => "a value",
-            });
-        }
-        tally.saw_so_many("a caller that left, or died", self.left);
     }
 }
