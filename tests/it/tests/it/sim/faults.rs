@@ -29,8 +29,6 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
     conditions: Arc<Conditions>,
-    /// The client's own time.
-    timer: ManualClock,
     is_cut_off: Arc<AtomicBool>,
 }
 
@@ -75,7 +73,7 @@ pub(super) enum Fault {
 impl Faults {
     pub(super) fn new(clock: ManualClock, seed: u64, profile: FaultProfile) -> Self {
         let conditions = Conditions {
-            clock: clock.clone(),
+            clock,
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             profile,
             is_healed: AtomicBool::new(false),
@@ -84,16 +82,14 @@ impl Faults {
         };
         Self {
             conditions: Arc::new(conditions),
-            timer: clock,
             is_cut_off: Arc::default(),
         }
     }
 
-    /// Another client of the store, with a time of its own.
-    pub(super) fn client(&self, timer: &ManualClock) -> Self {
+    /// Another client of the store.
+    pub(super) fn client(&self) -> Self {
         Self {
             conditions: Arc::clone(&self.conditions),
-            timer: timer.clone(),
             is_cut_off: Arc::default(),
         }
     }
@@ -151,7 +147,6 @@ impl Faults {
         if self.is_cut_off.load(Ordering::SeqCst) {
             return Err(silence());
         }
-        let sent = Timer::now(&self.timer);
         let (fault, before, after) = self.conditions.draw();
         self.conditions.cells().faults.push(fault);
         if fault == Fault::Straggles {
@@ -160,7 +155,7 @@ impl Faults {
                 let conditions = &straggler.0;
                 // This is sooner than a lease: for so long, a given-up claim is kept from standing.
                 conditions.pause((before + after) / 2).await;
-                conditions.act(fault, sent, act);
+                conditions.act(fault, act);
             });
             self.conditions.pause(before).await;
             return Err(silence());
@@ -175,7 +170,7 @@ impl Faults {
             Fault::Panics => panic!("a driver that panics"),
             Fault::None | Fault::LosesTheAnswer | Fault::Straggles => {}
         }
-        let answer = self.conditions.act(fault, sent, act);
+        let answer = self.conditions.act(fault, act);
         self.conditions.pause(after).await;
         if fault == Fault::LosesTheAnswer {
             return Err(silence());
@@ -221,13 +216,13 @@ impl Conditions {
         }
     }
 
-    fn act<T>(&self, fault: Fault, sent: Duration, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
+    fn act<T>(&self, fault: Fault, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
         let mut cells = self.cells();
         let from = cells.ledger.len();
         let answer = act(&mut cells, Clock::now(&self.clock));
         for entry in &mut cells.ledger[from..] {
             entry.is_lost = fault != Fault::None;
-            entry.sent = sent;
+            entry.since = Timer::now(&self.clock);
         }
         answer
     }

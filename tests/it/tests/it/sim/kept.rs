@@ -29,8 +29,8 @@ pub(super) struct Entry {
     pub(super) after: Option<Arc<Record>>,
     /// Whether the caller was not told.
     pub(super) is_lost: bool,
-    /// When it was sent, by the time of its client.
-    pub(super) sent: Duration,
+    /// When it was applied, by a timer that those of its clients are never ahead of.
+    pub(super) since: Duration,
 }
 
 /// One write of a step.
@@ -80,7 +80,7 @@ impl Cells {
             before,
             after: Some(after),
             is_lost: false,
-            sent: Duration::ZERO,
+            since: Duration::ZERO,
         });
         Swap::Applied(stamp)
     }
@@ -101,7 +101,7 @@ impl Cells {
                 before,
                 after: None,
                 is_lost: false,
-                sent: Duration::ZERO,
+                since: Duration::ZERO,
             });
         }
         ids.len() as u64

@@ -141,7 +141,7 @@ impl Stage {
 
     fn process(&self) -> Process {
         let timer = ManualClock::new();
-        let store = self.conditions.client(&timer);
+        let store = self.conditions.client();
         let seen: Arc<dyn Store> = if self.is_tiered {
             let copies = OutcomeCache::new(10).timer(timer.clone());
             Arc::new(copies.clock(timer.clone()).in_front_of(store.clone()))

@@ -202,8 +202,9 @@ impl Evidence {
             assert_eq!(claimed, *number, "another number: {about}: {note:?}");
             let own = writes[..*at].iter();
             let own = own.filter(|write| write.after.stream.attempt_id == attempt);
-            let sent = own.map(|write| write.entry.sent).max().unwrap_or_default();
-            assert!(*timer < sent + LEASE, "behind its lease: {about}: {note:?}");
+            let since = own.map(|write| write.entry.since).max();
+            let ends = since.unwrap_or_default() + LEASE;
+            assert!(*timer < ends, "behind its lease: {about}: {note:?}");
             let before = log.insert(*under, *number);
             assert_eq!(
                 before, None,
