@@ -217,7 +217,9 @@ impl HeldLease {
             let failed = match written.unwrap_or_else(|| Err(silent())) {
                 Ok(ended) => {
                     self.ended = true;
-                    return Ok((ended, error));
+                    // An earlier try may stand, whose answer was lost.
+                    let stands = ended.outcome();
+                    return Ok((ended, stands.unwrap_or(error)));
                 }
                 Err(failed) => failed,
             };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use idempotent_runtime::{
     OnCrash,
     consumer::DeadLetterReason,
-    record::{RawOutcome, Record, State},
+    record::{AttemptId, RawOutcome, Record, State},
 };
 
 use super::{
@@ -50,6 +50,12 @@ struct Own {
     ends: Ends,
     /// Whether the store had answered that this stands when the consumer was told.
     is_recorded: bool,
+}
+
+impl Own {
+    fn is_of(&self, record: &Record) -> bool {
+        record.token.as_u64() == self.token
+    }
 }
 
 impl Evidence {
@@ -174,8 +180,10 @@ impl Evidence {
         let any = |is: &dyn Fn(&Record) -> bool| stood.iter().any(|(_, it)| is(it));
         let this =
             |is: &dyn Fn(&Record) -> bool| stood.iter().any(|(of, it)| *of == redrive && is(it));
+        // What an operator settled has the token of the last handler, and no holder.
         let by_own = |record: &Record| {
-            own.is_some_and(|own| record.token.as_u64() == own.token && own.ends == Ends::Well)
+            let is_held = record.attempt_id != AttemptId::NOBODY;
+            is_held && own.is_some_and(|it| it.is_of(record) && it.ends == Ends::Well)
         };
         let may_be = match &told.came {
             Came::Ack { replayed: false } => this(&|it| is_done(it) && by_own(it)),
@@ -222,9 +230,7 @@ impl Evidence {
         };
         let own = own.unwrap_or_else(|| panic!("no handler ran: {about}"));
         assert_eq!(own.ends, Ends::Error(say), "another error: {about}");
-        let by_own = |(of, it): &(u32, &Record)| {
-            *of == told.delivery.redrive && it.token.as_u64() == own.token
-        };
+        let by_own = |(of, it): &(u32, &Record)| *of == told.delivery.redrive && own.is_of(it);
         let mut outcomes = stood.iter().filter(|(_, it)| it.state == State::Done);
         let is_released = say == Say::Nothing && !outcomes.any(by_own);
         assert!(

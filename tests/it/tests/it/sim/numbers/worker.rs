@@ -121,6 +121,8 @@ impl Worker {
                     Answer::Refused("told that it is parked") => self.settle(true, 1).await,
                     Answer::Decided(_) | Answer::Declined(..) => break,
                     Answer::Refused("told something else") => break,
+                    // A larger number, whose holder vanished, goes first.
+                    Answer::Refused("told that it runs") if self.rules.accepts_gaps => break,
                     other => panic!("{number} of {}: {other:?}", self.stream),
                 }
             }

@@ -1,5 +1,6 @@
 //! Calls in steps, of which some are undone: drawn from a seed, on the store with faults.
 
+mod answers;
 mod judge;
 mod plan;
 mod seen;

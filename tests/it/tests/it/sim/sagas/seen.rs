@@ -48,6 +48,7 @@ impl Evidence {
                     "a replayed step"
                 }
                 What::Gave(_) => "a recorded step",
+                What::Refused => "a step that was refused",
                 What::Panicked => "a panic",
                 What::Undoes(None) => "an undo without a value",
                 What::Undoes(Some(_)) => "an undo",

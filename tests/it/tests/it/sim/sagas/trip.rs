@@ -37,6 +37,8 @@ pub(super) enum What {
     Began,
     /// The step gave its caller this, as it is stored.
     Gave(String),
+    /// The step was refused.
+    Refused,
     /// A body panicked.
     Panicked,
     /// An undo was polled, and was told this value.
@@ -219,7 +221,10 @@ impl Run {
         let recorded = match &gave {
             Ok(_) => true,
             Err(Failure::Declined { say, .. }) => leg.is_classified && *say == Say::Declined,
-            Err(Failure::Refused(_)) => false,
+            Err(Failure::Refused(_)) => {
+                self.note(leg, What::Refused);
+                false
+            }
         };
         if recorded {
             self.note(leg, What::Gave(stored(&gave)));
