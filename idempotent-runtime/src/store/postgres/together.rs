@@ -192,7 +192,7 @@ impl Inner {
             match self.connections.run(WRITING, writing).await {
                 Ok(Some(written)) => stamps.extend(written),
                 Ok(None) if part.len() > 1 => {
-                    parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2)))
+                    parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2)));
                 }
                 Ok(None) => alone.extend(part.iter().map(|write| write.id)),
                 // Those before it stand.

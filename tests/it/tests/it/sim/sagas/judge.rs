@@ -8,7 +8,7 @@ use std::{
 use idempotent_runtime::record::{AttemptId, OutcomeKind, RawOutcome, State, StepState, Time};
 
 use super::{
-    plan::{LEGS, Plan},
+    plan::{Group, LEGS, Leg, Plan},
     trip::{Deed, Token, Told, What},
 };
 use crate::sim::{
@@ -206,7 +206,7 @@ impl Evidence {
         let mut last: BTreeMap<_, &Deed> = BTreeMap::new();
         for deed in self.deeds.iter().filter(|deed| deed.what == What::Began) {
             let plan = &self.plans[deed.under.0 as usize];
-            let is_it = |leg: &super::plan::Leg| leg.number == deed.leg && leg.at_most_once;
+            let is_it = |leg: &Leg| leg.number == deed.leg && leg.at_most_once;
             if !plan.legs().iter().any(is_it) {
                 continue;
             }
@@ -316,6 +316,14 @@ impl Evidence {
             .filter(|it| **it == Fault::Panics)
             .count();
         let is_sound = !plan.undos_fail && !plan.panics && !plan.changes;
+        // The body of a takeover ends at a recorded error of one, and does not come to the other.
+        let has_failed = |leg: &Leg| {
+            let mut outcomes = self.steps_of(life, leg.number);
+            outcomes.any(|(_, it)| it.after.outcome.as_ref().is_some_and(RawOutcome::is_error))
+        };
+        let hides =
+            |group: &Group| matches!(group, Group::Joined(legs) if legs.iter().any(has_failed));
+        let is_sound = is_sound && !plan.groups.iter().any(hides);
         assert!(
             !is_sound || self.profile != FaultProfile::Mild || panics > self.budget as usize,
             "parked without a failure: {about}: {life:?} {plan:?}"
