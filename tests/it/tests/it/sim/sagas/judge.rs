@@ -316,13 +316,17 @@ impl Evidence {
             .filter(|it| **it == Fault::Panics)
             .count();
         let is_sound = !plan.undos_fail && !plan.panics && !plan.changes;
-        // The body of a takeover ends at a recorded error of one, and does not come to the other.
+        // The body of a takeover ends at a recorded error, and does not come to a joined step, or to
+        // those behind a race that was lost while the error was written.
         let has_failed = |leg: &Leg| {
             let mut outcomes = self.steps_of(life, leg.number);
             outcomes.any(|(_, it)| it.after.outcome.as_ref().is_some_and(RawOutcome::is_error))
         };
-        let hides =
-            |group: &Group| matches!(group, Group::Joined(legs) if legs.iter().any(has_failed));
+        let hides = |group: &Group| match group {
+            Group::Joined(legs) => legs.iter().any(has_failed),
+            Group::Raced(leg, _) => has_failed(leg),
+            Group::Row(_) | Group::Spawned(..) => false,
+        };
         let is_sound = is_sound && !plan.groups.iter().any(hides);
         assert!(
             !is_sound || self.profile != FaultProfile::Mild || panics > self.budget as usize,
