@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     lease::{Ending, Refusal},
     observe::{Observers, RecordChange},
-    record::{OutcomeKind, Record, State, Version},
+    record::{OutcomeKind, RawOutcome, Record, State, Version},
     run::{answered, lease::Lease},
     store::{Snapshot, Store, StoreError, Swap},
 };
@@ -28,6 +28,14 @@ impl Ended {
             Ended::Stands(version) => Some(*version),
             Ended::StoodAlready(record) => Some(record.version),
             Ended::Lost(_) => None,
+        }
+    }
+
+    /// The outcome that an earlier try of this holder wrote.
+    pub(crate) fn outcome(&self) -> Option<RawOutcome> {
+        match self {
+            Ended::StoodAlready(record) => record.outcome.clone(),
+            Ended::Stands(_) | Ended::Lost(_) => None,
         }
     }
 }

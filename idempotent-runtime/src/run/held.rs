@@ -196,18 +196,25 @@ impl HeldLease {
 }
 
 impl HeldLease {
+    /// Says how it ends if it is dropped, or something panics, after the body has returned.
+    pub(crate) fn know(&self, ending: Ending) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+    }
+
     /// Writes that the call has failed for good, again and again while the lease stands, because
     /// its steps are undone only then.
-    ///
     /// Gives the error that stands; none where the store does not take it.
     pub(crate) async fn decide(
         &mut self,
         mut error: RawOutcome,
     ) -> Result<(Ended, RawOutcome), StoreError> {
-        let mut pause = Duration::from_millis(15);
+        let (mut pause, mut may_stand) = (Duration::from_millis(15), false);
         loop {
             let ending = Ending::Undo(error.clone());
-            self.know(ending.clone());
+            // Where an earlier try stands, it stays.
+            if !may_stand {
+                self.know(ending.clone());
+            }
             let (timer, observers) = (self.handle.timer(), self.handle.observers());
             let reran = self.lease.attempt.stage() == Stage::RunAgain;
             let (store, lease) = (self.handle.store(), &self.lease);
@@ -217,10 +224,12 @@ impl HeldLease {
             let failed = match written.unwrap_or_else(|| Err(silent())) {
                 Ok(ended) => {
                     self.ended = true;
-                    return Ok((ended, error));
+                    let stands = ended.outcome();
+                    return Ok((ended, stands.unwrap_or(error)));
                 }
                 Err(failed) => failed,
             };
+            may_stand |= failed.is_transient();
             match failed.is_transient() {
                 // The store may refuse it for its size.
                 false if error.is_error() => error = RawOutcome::not_replayable(),
@@ -256,13 +265,6 @@ impl Drop for PendingCompletion<'_> {
                 place,
             });
         }
-    }
-}
-
-impl HeldLease {
-    /// Says how it ends if it is dropped, or something panics, after the body has returned.
-    pub(crate) fn know(&self, ending: Ending) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }
 }
 

@@ -251,9 +251,9 @@ impl Undoing {
 
     async fn try_once(&self, step: &Step, known: &Registered) -> Result<(), String> {
         let context = StepContext::new(&self.attempt, step.name, false);
-        let value = step.outcome.clone();
+        let value = known.outcome.as_ref().or(step.outcome.as_ref());
         let value = value.filter(|outcome| outcome.kind == OutcomeKind::Value);
-        let value = value.map(|outcome| Stored::new(outcome, self.handle.coder().clone()));
+        let value = value.map(|outcome| Stored::new(outcome.clone(), self.handle.coder().clone()));
         let undoing = async { known.undo.run(context, value).await };
         let inside = INSIDE.scope(self.attempt.clone(), undoing);
         let limit = self.handle.defaults().undo_timeout;
@@ -278,7 +278,7 @@ impl Undoing {
         };
         loop {
             match self.writer().write(Some(seen), &undone).await {
-                Ok(Wrote::Stands) => return Ok(()),
+                Ok(Wrote::Stands(_)) => return Ok(()),
                 // The step was dropped while its outcome was written, and that write came through.
                 Ok(Wrote::Other(late)) if late.attempt_id == own => {
                     seen = late.version;

@@ -301,8 +301,8 @@ impl Permit {
             return Err(self.lost());
         }
         match self.writer().write(self.seen, step).await {
-            Ok(Wrote::Stands) => {
-                scope.undos().moved(step);
+            Ok(Wrote::Stands(stands)) => {
+                scope.undos().moved(stands, step.outcome.clone());
                 Ok(None)
             }
             Ok(Wrote::Other(stands)) => Ok(Some(stands)),

@@ -9,12 +9,14 @@ use std::{
 use tokio::sync::{Notify, OnceCell};
 
 use super::undo::AnyUndo;
-use crate::record::{Step, StepName};
+use crate::record::{RawOutcome, Step, StepName};
 
 /// A step that has an undo, as it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Registered {
     pub(crate) step: Arc<Step>,
+    /// The outcome that this attempt knows, although the store may not have taken it.
+    pub(crate) outcome: Option<RawOutcome>,
     pub(crate) undo: AnyUndo,
 }
 
@@ -43,14 +45,19 @@ impl Undos {
 
     /// Notes how a step stands that has an undo.
     pub(super) fn register(&self, step: Arc<Step>, undo: AnyUndo) {
-        self.known().insert(step.name, Registered { step, undo });
+        let registered = Registered {
+            outcome: step.outcome.clone(),
+            step: Arc::clone(&step),
+            undo,
+        };
+        self.known().insert(step.name, registered);
         self.found.notify_one();
     }
 
-    /// Notes another version of one.
-    pub(super) fn moved(&self, step: &Step) {
+    /// Notes another version of one as it stands, and the outcome that was to be written.
+    pub(super) fn moved(&self, step: Arc<Step>, outcome: Option<RawOutcome>) {
         if let Some(known) = self.known().get_mut(&step.name) {
-            known.step = Arc::new(step.clone());
+            (known.step, known.outcome) = (step, outcome);
         }
     }
 

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use crate::{
     handle::Idempotency,
-    record::{OutcomeKind, RawOutcome, Step, StepNames, Version},
+    record::{OutcomeKind, RawOutcome, Step, StepNames, StepState, Version},
     run::{lease::Lease, race},
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind, Swap},
 };
@@ -20,7 +20,8 @@ pub(crate) struct Writer<'a> {
 
 /// How a write came out.
 pub(crate) enum Wrote {
-    Stands,
+    /// It stands so, perhaps without its outcome.
+    Stands(Arc<Step>),
     /// Another version stands in its place.
     Other(Arc<Step>),
     /// The record takes no steps of this attempt.
@@ -65,7 +66,8 @@ impl Writer<'_> {
                 Ok(StepWrite::Stands(stands)) if stands.version != step.version => {
                     return Ok(Wrote::Other(stands));
                 }
-                Ok(StepWrite::Written | StepWrite::Stands(_)) => return Ok(Wrote::Stands),
+                Ok(StepWrite::Stands(stands)) => return Ok(Wrote::Stands(stands)),
+                Ok(StepWrite::Written) => return Ok(Wrote::Stands(Arc::new(step))),
                 Ok(StepWrite::Lost(_)) => return Ok(Wrote::Lost),
                 Err(error) => error,
             };
@@ -133,12 +135,13 @@ impl Writer<'_> {
 }
 
 /// Takes away an outcome that a store will not keep, perhaps because of its size: it happened all
-/// the same. Tells whether there was one.
+/// the same. The write of an undo carries one that stands already: it stays. Tells whether there was
+/// one to take away.
 fn lighten(step: &mut Step) -> bool {
-    let light = RawOutcome::not_replayable();
+    let is_new = step.state != StepState::Undone;
     match &mut step.outcome {
-        Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
-            *outcome = light;
+        Some(outcome) if is_new && outcome.kind != OutcomeKind::NotReplayable => {
+            *outcome = RawOutcome::not_replayable();
             true
         }
         _ => false,

@@ -109,7 +109,7 @@ async fn mend_05_an_error_that_tells_of_a_refusal_is_no_outcome(world: World) {
     assert!(strict.is_err());
     let status = owner.idem.lookup("pay", None::<&str>, "strict").await;
     assert!(
-        matches!(status, Ok(Status::Uncertain { .. })),
+        matches!(status, Ok(Status::Uncertain)),
         "it may have done something: {status:?}"
     );
     gate.open();

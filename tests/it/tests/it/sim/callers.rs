@@ -1,9 +1,6 @@
 //! The calls, the deeds of their bodies, and the answers to all callers.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use idempotent_runtime::{
     Attempt, CallReport, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
@@ -11,7 +8,7 @@ use idempotent_runtime::{
 };
 use rand::{RngExt, rngs::StdRng};
 
-use super::{KEYS, LEASE, faults::Faults};
+use super::{KEYS, LEASE, faults::Faults, stage::Notes};
 use crate::scripts::{self, Form, Say, stored, verdict};
 
 /// One call, as it was drawn.
@@ -87,22 +84,7 @@ pub(super) struct Told {
 }
 
 /// Everything that happened outside the store.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Diary(Arc<Mutex<Vec<Deed>>>);
-
-impl Diary {
-    fn note(&self, under: Token, what: What) {
-        let mut deeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        deeds.push(Deed { under, what });
-    }
-
-    pub(super) fn deeds(&self) -> Vec<Deed> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
+pub(super) type Diary = Notes<Deed>;
 
 impl Call {
     /// Draws a call. `on_crash` is the choice of every call of its key, or `None` if each call
@@ -226,30 +208,45 @@ impl Call {
         diary: Diary,
     ) -> Result<String, Failure> {
         let under = self.token(&attempt);
-        diary.note(under, What::Began);
+        diary.note(Deed {
+            under,
+            what: What::Began,
+        });
         timer.sleep(self.takes).await;
         let text = self.text(under);
         let (result, say) = match self.ends {
             Ends::Panic => {
-                diary.note(under, What::Panicked);
+                diary.note(Deed {
+                    under,
+                    what: What::Panicked,
+                });
                 panic!("a body that panics")
             }
             Ends::Value => (Ok(text), None),
             Ends::Error(say) => (Err(Failure::Declined { word: text, say }), Some(say)),
         };
-        diary.note(under, What::Ended(stored(&result), say));
+        diary.note(Deed {
+            under,
+            what: What::Ended(stored(&result), say),
+        });
         result
     }
 
     async fn ask(self, attempt: Attempt, diary: Diary) -> Reconciled<String, Failure> {
         let under = self.token(&attempt);
-        diary.note(under, What::Asked(self.finds));
+        diary.note(Deed {
+            under,
+            what: What::Asked(self.finds),
+        });
         match self.finds {
             Finds::Unclear => Reconciled::Unknown,
             Finds::Nothing => Reconciled::RunAgain,
             Finds::Happened => {
                 let found = Ok(self.text(under));
-                diary.note(under, What::Ended(stored(&found), None));
+                diary.note(Deed {
+                    under,
+                    what: What::Ended(stored(&found), None),
+                });
                 Reconciled::Happened(self.text(under))
             }
         }

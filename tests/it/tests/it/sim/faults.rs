@@ -1,7 +1,6 @@
 //! A store with faults, and a ledger of every version that ever stood in it.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,15 +11,18 @@ use std::{
 use async_trait::async_trait;
 use idempotent_runtime::{
     Store, StoreError, StoreErrorKind,
-    clock::Clock,
+    clock::{Clock, Timer},
     identity::RecordId,
-    record::{Draft, Record, Time, Version},
-    store::{Snapshot, Stamp, Swap},
+    record::{Draft, Record, Step, StepNames, Time, Version},
+    store::{Snapshot, StepWrite, Swap},
     testing::ManualClock,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::LEASE;
+use super::{
+    LEASE,
+    kept::{Cells, Entry, Mark, StepEntry},
+};
 
 /// Keeps records as [`Draft::apply`] says, and answers late, twice as late, not at all, or with a
 /// panic. Clones are the same client of one store.
@@ -38,24 +40,6 @@ struct Conditions {
     is_healed: AtomicBool,
     straggling: AtomicUsize,
     cells: Mutex<Cells>,
-}
-
-#[derive(Debug, Default)]
-struct Cells {
-    standing: BTreeMap<RecordId, Arc<Record>>,
-    ledger: Vec<Entry>,
-    faults: Vec<Fault>,
-}
-
-/// One write: the record under an id before it, and after it.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) at: Time,
-    pub(super) id: RecordId,
-    pub(super) before: Option<Arc<Record>>,
-    pub(super) after: Option<Arc<Record>>,
-    /// Whether the caller was not told.
-    pub(super) is_lost: bool,
 }
 
 /// How many faults there are.
@@ -128,6 +112,16 @@ impl Faults {
     /// Every write so far, oldest first.
     pub(super) fn ledger(&self) -> Vec<Entry> {
         self.conditions.cells().ledger.clone()
+    }
+
+    /// Every write of a step so far, oldest first.
+    pub(super) fn steps(&self) -> Vec<StepEntry> {
+        self.conditions.cells().step_ledger.clone()
+    }
+
+    /// How much was written so far.
+    pub(super) fn mark(&self) -> Mark {
+        self.conditions.cells().mark()
     }
 
     /// The fate of every call so far.
@@ -217,8 +211,6 @@ impl Conditions {
     }
 
     async fn pause(&self, pause: Duration) {
-        use idempotent_runtime::clock::Timer;
-
         if !pause.is_zero() {
             self.clock.sleep(pause).await;
         }
@@ -230,6 +222,7 @@ impl Conditions {
         let answer = act(&mut cells, Clock::now(&self.clock));
         for entry in &mut cells.ledger[from..] {
             entry.is_lost = fault != Fault::None;
+            entry.since = Timer::now(&self.clock);
         }
         answer
     }
@@ -253,53 +246,6 @@ impl Straggler {
 impl Drop for Straggler {
     fn drop(&mut self) {
         self.0.straggling.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Cells {
-    fn look(&self, id: &RecordId, now: Time) -> Snapshot {
-        Snapshot {
-            now,
-            record: self.standing.get(id).cloned(),
-        }
-    }
-
-    fn swap(&mut self, id: RecordId, seen: Option<Version>, next: &Draft, at: Time) -> Swap {
-        let before = self.standing.get(&id).cloned();
-        if before.as_ref().map(|record| record.version) != seen {
-            return Swap::Refused(self.look(&id, at));
-        }
-        let after = Arc::new(next.apply(before.as_deref(), at));
-        let stamp = Stamp::from_record(&after, at);
-        self.standing.insert(id, Arc::clone(&after));
-        self.ledger.push(Entry {
-            at,
-            id,
-            before,
-            after: Some(after),
-            is_lost: false,
-        });
-        Swap::Applied(stamp)
-    }
-
-    fn purge(&mut self, limit: u32, keep: Duration, at: Time) -> u64 {
-        let forgettable = |record: &Arc<Record>| record.is_forgettable(at, keep);
-        let found = self
-            .standing
-            .iter()
-            .filter(|(_, record)| forgettable(record));
-        let ids: Vec<_> = found.map(|(id, _)| *id).take(limit as usize).collect();
-        for id in &ids {
-            let before = self.standing.remove(id);
-            self.ledger.push(Entry {
-                at,
-                id: *id,
-                before,
-                after: None,
-                is_lost: false,
-            });
-        }
-        ids.len() as u64
     }
 }
 
@@ -354,5 +300,30 @@ impl Store for Faults {
                 .collect()
         })
         .await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn load_steps(
+        &self,
+        call: &RecordId,
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let (call, names) = (*call, names.clone());
+        let look = move |cells: &mut Cells, _| cells.find_steps(&call, &names);
+        self.through("looking at steps", look).await
+    }
+
+    async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let (call, next) = (*call, Arc::new(next.clone()));
+        let write = move |cells: &mut Cells, now| cells.put_step(call, seen, next, now);
+        self.through("writing a step", write).await
     }
 }

@@ -15,7 +15,8 @@ use idempotent_runtime::{
 
 use super::{
     callers::{Deed, Failure, Finds, Token, Told, What, is_settled},
-    faults::{Entry, Fault, FaultProfile, Faults},
+    faults::{Fault, FaultProfile, Faults},
+    kept::Entry,
 };
 use crate::{
     harness::{applied, claim, completion},

@@ -11,27 +11,27 @@
 mod callers;
 mod faults;
 mod judge;
+mod kept;
+mod messages;
+mod numbers;
+mod outbox;
 mod rest;
+mod sagas;
 mod seen;
+mod stage;
 
-use std::{sync::Arc, time::Duration};
-
-use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Store, store::OutcomeCache, testing::ManualClock,
-};
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::task::{AbortHandle, JoinSet};
+use idempotent_runtime::{Error, OnCrash};
+use rand::RngExt;
+use tokio::task::JoinSet;
 
 use self::{
     callers::{Call, Diary, Failure, Told},
-    faults::{FaultProfile, Faults},
     judge::Evidence,
-    rest::heartbeats_rest,
+    stage::Stage,
 };
 use crate::{
     charge::LEASE,
     harness::runtime_here,
-    panics::came_of,
     tally::{Tally, are_enough, seeds},
 };
 
@@ -104,282 +104,102 @@ fn i01_to_i13_hold_in_the_simulation_where_callers_disagree() {
     each(None);
 }
 
-/// Runs a simulation for each seed. `IDEMPOTENT_TEST_SIM=5000` runs so many, in place of a hundred,
-/// and `480..500` runs those.
+/// Runs a simulation of calls for each seed.
 fn each(on_crash: Option<OnCrash>) {
-    let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
+    let about = format!("{on_crash:?}");
+    let seen: Vec<_> = SEEN.iter().chain(seen_besides(on_crash)).copied().collect();
+    for_each_seed(&about, USUALLY, &seen, async move |seed, tally| {
+        let evidence = run(Stage::new(seed), on_crash).await;
+        evidence.judge(&format!("seed {seed}"));
+        evidence.count(tally);
+    });
+}
+
+/// Runs a simulation for each seed, and asserts that so many show these events.
+/// `IDEMPOTENT_TEST_SIM=5000` runs so many seeds, in place of the usual number, and `480..500` runs
+/// those.
+fn for_each_seed(
+    about: &str,
+    usually: u64,
+    seen: &[&'static str],
+    simulate: impl AsyncFn(u64, &mut Tally) + Send,
+) {
+    let seeds = seeds("IDEMPOTENT_TEST_SIM", usually);
     let work = move || {
         let mut tally = Tally::default();
         for seed in seeds.clone() {
-            let runtime = runtime_here();
-            let evidence = runtime.block_on(Simulation::new(seed).run(on_crash));
-            evidence.judge(&format!("seed {seed}"));
-            evidence.count(&mut tally);
+            runtime_here().block_on(simulate(seed, &mut tally));
         }
-        if are_enough(&seeds, USUALLY) {
-            tally.assert_saw(SEEN, &format!("{on_crash:?}"));
-            tally.assert_saw(seen_besides(on_crash), &format!("{on_crash:?}"));
+        if are_enough(&seeds, usually) {
+            tally.assert_saw(seen, about);
         }
     };
-    let name = format!("simulations {on_crash:?}");
-    let thread = std::thread::Builder::new().name(name).spawn(work);
-    let ended = thread.expect("a thread").join();
-    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(format!("simulations {about}"));
+        let ended = thread.spawn_scoped(scope, work).expect("a thread").join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
-/// A process: a handle with a timer of its own.
-struct Process {
-    idem: Idempotency,
-    store: Faults,
-    calls: Vec<AbortHandle>,
-    timer: ManualClock,
-    /// How much time it has missed while it is paused.
-    missed: Option<Duration>,
-}
-
-impl Process {
-    /// Work that it has begun may go on for a while, and reaches no other process.
-    fn die(&self) {
-        self.store.cut_off();
-        self.calls.iter().for_each(AbortHandle::abort);
+/// Lets every call be made, waits until it is over, and asks how every key ended.
+async fn run(mut stage: Stage, on_crash: Option<OnCrash>) -> Evidence {
+    let (diary, mut calls) = (Diary::default(), JoinSet::new());
+    for number in 0..CALLS {
+        let call = Call::draw(&mut stage.rng, number, on_crash);
+        let process = stage.rng.random_range(0..stage.processes.len());
+        let call = make(&stage, &diary, process, call);
+        stage.spawn(&mut calls, process, call);
+    }
+    let mut operator = |stage: &mut Stage| {
+        let (key, resumes) = (stage.rng.random_range(0..KEYS), stage.rng.random());
+        let idem = stage.processes[0].idem.clone();
+        stage.asides.spawn(callers::settle(idem, key, resumes));
+    };
+    let mut told = stage.play(calls, &mut operator).await;
+    let last = stage.calm().await;
+    for key in 0..KEYS {
+        let on_crash = on_crash.unwrap_or(OnCrash::Rerun);
+        let call = Call::last(key, CALLS + key as usize, on_crash);
+        let answer = make(&stage, &diary, last, call).await;
+        let answer = answer.expect("nobody leaves");
+        assert_is_answered(&answer, &format!("seed {}: key {key}", stage.seed));
+        told.push(answer);
+    }
+    stage.drain().await;
+    Evidence {
+        ledger: stage.conditions.ledger(),
+        deeds: diary.all(),
+        left: CALLS + KEYS as usize - told.len(),
+        told,
+        faults: stage.conditions.faults(),
+        budget: stage.budget,
+        profile: stage.profile,
     }
 }
 
-struct Simulation {
-    seed: u64,
-    rng: StdRng,
-    clock: ManualClock,
-    profile: FaultProfile,
-    conditions: Faults,
-    processes: Vec<Process>,
-    dead: Vec<Process>,
-    /// Purges and operators.
-    asides: JoinSet<()>,
-    diary: Diary,
-    budget: u32,
-    ttl: Duration,
-    /// Whether each process holds copies of finished outcomes.
-    is_tiered: bool,
+fn make(
+    stage: &Stage,
+    diary: &Diary,
+    process: usize,
+    call: Call,
+) -> impl Future<Output = Option<Told>> + Send + use<> {
+    let process = &stage.processes[process];
+    call.make(
+        process.idem.clone(),
+        process.timer.clone(),
+        stage.conditions.clone(),
+        diary.clone(),
+    )
 }
 
-impl Simulation {
-    fn new(seed: u64) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let clock = ManualClock::new();
-        let seasons = [
-            FaultProfile::Mild,
-            FaultProfile::Rough,
-            FaultProfile::Winter,
-        ];
-        let profile = seasons[rng.random_range(0..3)];
-        let conditions = Faults::new(clock.clone(), seed, profile);
-        let mut simulation = Self {
-            seed,
-            clock,
-            profile,
-            conditions,
-            processes: Vec::new(),
-            dead: Vec::new(),
-            asides: JoinSet::new(),
-            diary: Diary::default(),
-            budget: [0, 0, 1, 2, 4][rng.random_range(0..5)],
-            ttl: LEASE * [1_000, 2][rng.random_range(0..2)],
-            is_tiered: rng.random(),
-            rng,
-        };
-        for _ in 0..3 {
-            let process = simulation.process();
-            simulation.processes.push(process);
-        }
-        simulation
-    }
-
-    fn process(&self) -> Process {
-        let timer = ManualClock::new();
-        let store = self.conditions.client();
-        let seen: Arc<dyn Store> = if self.is_tiered {
-            let copies = OutcomeCache::new(10).timer(timer.clone());
-            Arc::new(copies.clock(timer.clone()).in_front_of(store.clone()))
-        } else {
-            Arc::new(store.clone())
-        };
-        let idem = Idempotency::builder(seen)
-            .timer(timer.clone())
-            .lease(LEASE)
-            .ttl(self.ttl)
-            .max_takeovers(self.budget)
-            .build()
-            .expect("the set-up is sound");
-        Process {
-            idem,
-            store,
-            calls: Vec::new(),
-            timer,
-            missed: None,
-        }
-    }
-
-    /// Lets every call be made, waits until it is over, and asks how every key ended.
-    async fn run(mut self, on_crash: Option<OnCrash>) -> Evidence {
-        let mut told = Vec::new();
-        let mut calls = JoinSet::new();
-        for number in 0..CALLS {
-            let call = Call::draw(&mut self.rng, number, on_crash);
-            let process = self.rng.random_range(0..self.processes.len());
-            let call = calls.spawn(self.call(process, call));
-            self.processes[process].calls.push(call);
-        }
-        while !calls.is_empty() {
-            self.go_on().await;
-            while let Some(ended) = calls.try_join_next() {
-                // A body or a driver that panicked has given no answer.
-                told.extend(came_of(ended).flatten());
-            }
-        }
-
-        self.conditions.heal();
-        self.drain().await;
-        self.advance(LEASE);
-        let number = self.processes.len();
-        let last = self.process();
-        self.processes.push(last);
-        for key in 0..KEYS {
-            let on_crash = on_crash.unwrap_or(OnCrash::Rerun);
-            let call = Call::last(key, CALLS + key as usize, on_crash);
-            let answer = self.call(number, call).await.expect("nobody leaves");
-            let refused = match &answer.result {
-                Err(Failure::Refused(error)) => Some(error),
-                _ => None,
-            };
-            // I10: one lease after the simulation there is an answer.
-            assert!(
-                !matches!(
-                    refused,
-                    Some(Error::InProgress { .. } | Error::Store(_) | Error::LeaseLost { .. })
-                ),
-                "seed {}: key {key} is still not answered: {answer:?}",
-                self.seed
-            );
-            told.push(answer);
-        }
-        self.drain().await;
-        Evidence {
-            ledger: self.conditions.ledger(),
-            deeds: self.diary.deeds(),
-            left: CALLS + KEYS as usize - told.len(),
-            told,
-            faults: self.conditions.faults(),
-            budget: self.budget,
-            profile: self.profile,
-        }
-    }
-
-    fn call(
-        &self,
-        process: usize,
-        call: Call,
-    ) -> impl Future<Output = Option<Told>> + Send + use<> {
-        let Process { idem, timer, .. } = &self.processes[process];
-        call.make(
-            idem.clone(),
-            timer.clone(),
-            self.conditions.clone(),
-            self.diary.clone(),
+/// I10: one lease after the simulation there is an answer.
+fn assert_is_answered(answer: &Told, about: &str) {
+    let is_open = |error: &Error| {
+        matches!(
+            error,
+            Error::InProgress { .. } | Error::Store(_) | Error::LeaseLost { .. }
         )
-    }
-
-    /// Waits until no call holds anything, and everything that is under way has arrived.
-    async fn drain(&mut self) {
-        let mut drained = JoinSet::new();
-        for process in &mut self.processes {
-            let missed = process.missed.take().unwrap_or_default();
-            process.timer.advance(missed);
-            let idem = process.idem.clone();
-            drained.spawn(async move { idem.shutdown(Duration::MAX).await });
-        }
-        for _ in 0..10_000 {
-            while let Some(ended) = drained.try_join_next() {
-                ended.expect("nobody panics here");
-            }
-            while let Some(ended) = self.asides.try_join_next() {
-                came_of(ended);
-            }
-            if drained.is_empty() && self.asides.is_empty() && !self.conditions.straggles() {
-                return;
-            }
-            self.settle().await;
-            self.advance(LEASE / 100);
-        }
-        panic!("seed {}: something is still held, or under way", self.seed);
-    }
-
-    /// Lets every process do what there is to do now, and moves the time of each one that is not
-    /// paused.
-    async fn go_on(&mut self) {
-        self.settle().await;
-        let by = LEASE.mul_f64(self.rng.random_range(0.0..0.06));
-        let is_mild = self.profile == FaultProfile::Mild;
-        for process in &mut self.processes {
-            match (self.rng.random_range(0..60), &process.missed) {
-                (0, None) if !is_mild => process.missed = Some(Duration::ZERO),
-                (0..3, Some(missed)) => {
-                    process.timer.advance(*missed);
-                    process.missed = None;
-                }
-                _ => {}
-            }
-        }
-        self.happen();
-        self.advance(by);
-    }
-
-    /// Lets every process take up what there is to do. Under the mild profile it takes up all of
-    /// it, so that only drawn delays make a call late.
-    async fn settle(&self) {
-        // So many rounds are needed only if heartbeats of other tests are seen.
-        for _ in 0..1_000 {
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-                std::thread::yield_now();
-            }
-            let processes = self.processes.iter().chain(&self.dead);
-            let timers = processes.map(|process| &process.timer);
-            let is_due = |clock: &ManualClock| clock.until_next() == Some(Duration::ZERO);
-            let is_mild = self.profile == FaultProfile::Mild;
-            if !timers.chain([&self.clock]).any(is_due) && (!is_mild || heartbeats_rest()) {
-                return;
-            }
-        }
-    }
-
-    /// Now and then a purge runs, an operator settles, or a process dies. None dies under the mild
-    /// profile. The first process never dies.
-    fn happen(&mut self) {
-        let idem = self.processes[0].idem.clone();
-        match self.rng.random_range(0..800) {
-            0..40 => {
-                let purge = async move { drop(idem.store().purge(10, Duration::ZERO).await) };
-                self.asides.spawn(purge);
-            }
-            40..60 => {
-                let (key, resumes) = (self.rng.random_range(0..KEYS), self.rng.random());
-                self.asides.spawn(callers::settle(idem, key, resumes));
-            }
-            60 if self.processes.len() > 1 && self.profile != FaultProfile::Mild => {
-                let dead = self.processes.pop().into_iter();
-                self.dead.extend(dead.inspect(Process::die));
-            }
-            _ => {}
-        }
-    }
-
-    fn advance(&mut self, by: Duration) {
-        self.clock.advance(by);
-        for process in self.processes.iter_mut().chain(&mut self.dead) {
-            match &mut process.missed {
-                Some(missed) => *missed += by,
-                None => process.timer.advance(by),
-            }
-        }
-    }
+    };
+    let refused = matches!(&answer.result, Err(Failure::Refused(error)) if is_open(error));
+    assert!(!refused, "{about} is still not answered: {answer:?}");
 }

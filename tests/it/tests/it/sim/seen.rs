@@ -7,8 +7,9 @@ use idempotent_runtime::{
 
 use super::{
     callers::{Failure, What, is_settled},
-    faults::{Entry, Fault},
+    faults::Fault,
     judge::Evidence,
+    kept::Entry,
 };
 use crate::{tally::Tally, told};
 

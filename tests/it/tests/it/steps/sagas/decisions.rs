@@ -16,6 +16,7 @@ on_every_store![
     j24_a_call_that_is_given_up_without_undos_runs_nothing,
     j21_a_takeover_without_open_undos_runs_nothing,
     j21_a_decision_that_is_not_answered_is_written_again,
+    j21_a_decision_that_stands_keeps_its_error_although_the_next_try_is_refused,
     j21_a_caller_that_leaves_while_steps_are_awaited_leaves_its_end,
     j22_no_step_begins_while_others_are_awaited,
     j22_a_task_that_the_body_left_behind_does_nothing_more,
@@ -103,6 +104,18 @@ async fn j21_a_decision_that_is_not_answered_is_written_again(world: World) {
             .advance(std::time::Duration::from_secs(48 * 3600))
             .await;
     }
+}
+
+async fn j21_a_decision_that_stands_keeps_its_error_although_the_next_try_is_refused(world: World) {
+    let owner = world.owner().await;
+    let faults = [Fault::LoseAnswer, Fault::Fail(StoreErrorKind::Full)];
+    for (call, fault) in (1..).zip(faults) {
+        owner.store.fault(Operation::Ending, On::Call(call), fault);
+    }
+    let saga = Saga::of(&world, &owner);
+    assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
+    assert_eq!(saga.call().await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1; 3], [1; 3]));
 }
 
 /// A task that the body leaves behind, in a step of it.

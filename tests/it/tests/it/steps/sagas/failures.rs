@@ -1,6 +1,10 @@
 //! Undos that fail.
 
-use idempotent_runtime::{NotSettled, record::State};
+use idempotent_runtime::{
+    Error, NotSettled, StoreErrorKind,
+    record::{RawOutcome, State, StepName, StepState},
+    testing::{On, Operation},
+};
 
 use super::{BookError, Saga, not_undone};
 use crate::harness::{World, while_time_goes_on};
@@ -9,6 +13,8 @@ on_every_store![
     j23_an_undo_that_fails_twice_is_tried_a_third_time,
     j23_what_is_not_undone_is_parked_and_resumed,
     j23_an_undo_that_panics_has_failed,
+    j23_a_store_that_refuses_the_end_of_an_undo_keeps_the_value_of_its_step,
+    j23_an_undo_adds_no_value_that_the_store_refused,
     j24_what_is_parked_has_no_error_until_it_is_undone,
 ];
 
@@ -66,6 +72,37 @@ async fn j23_an_undo_that_panics_has_failed(world: World) {
     };
     let ended = while_time_goes_on(&timer, call).await;
     assert_eq!(not_undone(&ended), Some((vec![], vec!["car".to_owned()])));
+}
+
+/// Without the value of the first step the body would never come to the second one again.
+async fn j23_a_store_that_refuses_the_end_of_an_undo_keeps_the_value_of_its_step(world: World) {
+    let owner = world.owner().await;
+    // It comes behind two writes of each step, and that of the last one's undo.
+    owner.fails(Operation::WriteStep, On::Call(8), StoreErrorKind::Full);
+    let saga = Saga::of(&world, &owner).failing_to_undo("hotel", 3);
+    let refused = saga.call_in_time().await;
+    let refuses = matches!(&refused, Err(BookError::Ours(Error::Store(_))));
+    assert!(refuses, "{refused:?}");
+    assert_eq!(saga.runs(), ([1; 3], [1, 3, 1]));
+    assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
+    assert_eq!(saga.runs(), ([1; 3], [2, 4, 1]));
+}
+
+/// The undo itself is told of it, because its own attempt knows it.
+async fn j23_an_undo_adds_no_value_that_the_store_refused(world: World) {
+    let owner = world.owner().await;
+    owner.fails(Operation::WriteStep, On::Call(2), StoreErrorKind::Full);
+    let saga = Saga::of(&world, &owner);
+    assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
+    assert_eq!(saga.order(), ["car-1", "hotel-1", "flight-1"]);
+    let store = owner.idem.store();
+    let records = store.scan(None, 10).await.expect("it lists");
+    let steps = store.load_steps(&records[0].0, &StepName::ALL).await;
+    let steps = steps.expect("it is read");
+    assert!(steps.iter().all(|step| step.state == StepState::Undone));
+    let flight = steps.iter().find(|step| &*step.label == "flight");
+    let outcome = flight.and_then(|flight| flight.outcome.as_ref());
+    assert!(outcome.is_some_and(RawOutcome::is_not_replayable));
 }
 
 async fn j24_what_is_parked_has_no_error_until_it_is_undone(world: World) {
