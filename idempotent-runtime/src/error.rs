@@ -20,8 +20,7 @@ use crate::{
 ///
 /// The failure to get an answer from a nested call is not the outer call's outcome, so it is not
 /// recorded. A body that was refused something, and did not get it later, has no outcome if it ends
-/// with an `Err`, even where the error type turns the refusal into text. `KeyReused` and invalid
-/// input are answers for good, and do not count.
+/// with an `Err`, even one in other words. `KeyReused` and invalid input are answers for good.
 ///
 /// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
 /// purpose: so a type that holds one has no JSON for a client either. Look at it first.

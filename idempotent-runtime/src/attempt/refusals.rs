@@ -92,7 +92,7 @@ pub(crate) fn refuse<E: FromRefusal>(asked: WithoutId, error: Error) -> E {
     Asking::of(asked).refuse(error)
 }
 
-/// What has no id of its own.
+/// Things that a body asks for and that have no id of their own.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum WithoutId {

@@ -35,7 +35,7 @@ impl fmt::Display for Left<'_> {
     }
 }
 
-/// What to do about a commit that is unknown, in a message: whether a record tells.
+/// The advice about a commit that is unknown, in a message: whether a record knows it.
 pub(super) struct Told(pub(super) bool);
 
 impl fmt::Display for Told {

@@ -109,7 +109,7 @@ async fn mend_36_no_account_is_answered_with_what_another_one_was_told() {
     );
 }
 
-/// Of the first account it is not known what was done.
+/// It is unknown what was done for the first account.
 #[tokio::test]
 async fn mend_36_no_account_ends_the_open_call_of_another_one() {
     for name in NAMES {

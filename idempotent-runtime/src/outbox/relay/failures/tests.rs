@@ -1,4 +1,4 @@
-//! What a topic and its messages pay for failures, by a clock that stands still.
+//! A topic and its messages pay for failures, by a clock that stands still.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::panics::came_of;
 
-/// What happened outside the store, in its order. Clones are the same notes.
+/// All that happened outside the store, in its order. Clones are the same notes.
 #[derive(Clone, Debug)]
 pub(super) struct Notes<T>(Arc<Mutex<Vec<T>>>);
 

@@ -44,7 +44,7 @@ pub(super) enum Ends {
     Panic,
 }
 
-/// What a handler did.
+/// The work of a handler.
 #[derive(Clone, Debug)]
 pub(super) struct Deed {
     pub(super) delivery: Delivery,

@@ -180,7 +180,7 @@ impl Evidence {
         let any = |is: &dyn Fn(&Record) -> bool| stood.iter().any(|(_, it)| is(it));
         let this =
             |is: &dyn Fn(&Record) -> bool| stood.iter().any(|(of, it)| *of == redrive && is(it));
-        // What an operator settled has the token of the last handler, and no holder.
+        // A record that an operator settled has the token of the last handler, and no holder.
         let by_own = |record: &Record| {
             let is_held = record.attempt_id != AttemptId::NOBODY;
             is_held && own.is_some_and(|it| it.is_of(record) && it.ends == Ends::Well)

@@ -217,7 +217,7 @@ impl Worker {
         result
     }
 
-    /// What an operator does where the stream stops. Only a vanished or stopped number is settled.
+    /// An operator acts where the stream stops. Only a vanished or stopped number is settled.
     pub(super) async fn settle(&self, ends: bool, how: u32) {
         let stream = self.idem.sequence("accounts", &self.stream).accept_gaps();
         let Ok(position) = stream.position().await else {

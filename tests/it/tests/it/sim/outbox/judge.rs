@@ -11,7 +11,7 @@ use crate::tally::Tally;
 pub(super) struct Evidence {
     /// Every message, and whether its transaction was committed.
     pub(super) sent: BTreeMap<Sent, bool>,
-    /// What the publisher took, in order, copies included.
+    /// All that the publisher took, in order, copies included.
     pub(super) arrived: Vec<Envelope>,
     pub(super) said: Vec<&'static str>,
     /// The ids of the messages that were discarded, or set aside.

@@ -88,7 +88,7 @@ impl Evidence {
         claims
     }
 
-    /// What the attempt must know of a step: what was written of it before the claim, and what the
+    /// All that the attempt must know of a step: what was written of it before the claim, and what the
     /// attempt wrote itself.
     fn known(&self, deed: &Deed, claim: &Claim) -> Option<&StepEntry> {
         let of_it = self.steps_of(claim.life, deed.leg).filter(|(at, entry)| {
@@ -281,7 +281,7 @@ impl Evidence {
             for leg in 0..LEGS.len() {
                 let last = self.steps_of(life, leg).filter(|(_, it)| it.writes <= at);
                 let last = last.map(|(_, entry)| entry).last();
-                // Of one that was dropped while it was registered, the body never ran.
+                // The body of a step that was dropped while it was registered never ran.
                 let began = |deed: &Deed| deed.what == What::Began && deed.leg == leg;
                 let began = self.deeds.iter().any(|deed| {
                     began(deed) && claims.get(&deed.under).is_some_and(|it| it.life == life)

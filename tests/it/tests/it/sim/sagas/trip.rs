@@ -310,7 +310,7 @@ impl Run {
     }
 }
 
-/// What an operator does to a key.
+/// An operator does this to a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hand {
     Resumes,
