@@ -33,8 +33,8 @@ pub(super) struct Inner {
     pub(super) waiters: Arc<Waiters>,
     /// The statements for a transaction of the application's, once the id of the store is known.
     pub(super) inside: OnceLock<Statements>,
-    /// `None` if the connections are the application's, or the database is in no file with a log.
-    /// Also for heartbeats, which have another way to write together.
+    /// `None` if the connections are the application's, or for heartbeats, or the database is in no
+    /// file with a log.
     pub(super) queue: Option<Queue>,
 }
 

@@ -12,7 +12,6 @@ mod mutants;
 mod rows;
 mod statements;
 mod steps;
-mod together;
 
 use std::{
     any::Any,
@@ -33,7 +32,7 @@ use crate::{
     run::race,
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap, spawned::spawned, sql::TablePrefix,
-        together::Together, transaction::connection_of, waiters::look::PollInterval,
+        transaction::connection_of, waiters::look::PollInterval,
     },
 };
 
@@ -43,11 +42,10 @@ use crate::{
 /// The file is in WAL mode with full synchronisation: an outcome that was recorded survives a loss
 /// of power. The clock is that of the machine, read by SQLite, in milliseconds.
 ///
-/// Every statement stands alone, except two kinds. Heartbeats that are due together stand after one
-/// commit. And in a file that the store opened itself, claims that had to wait for each other stand
-/// after one commit, and outcomes likewise. That is one message to the thread behind the
-/// connection. If one of them fails, the file stays locked until the runtime has come to undo the
-/// others: leave no runtime behind that lives on and is not driven.
+/// Every statement stands alone. Only in a file that the store opened itself, claims that had to
+/// wait for each other stand after one commit, and outcomes likewise. That is one message to the
+/// thread behind the connection. If one of them fails, the file stays locked until the runtime has
+/// come to undo the others: leave no runtime behind that lives on and is not driven.
 ///
 /// Move, replace or delete the file only while no process has it open. A process that has it open
 /// goes on in the old one, a process that opens it then begins in another, and neither sees the
@@ -262,7 +260,7 @@ impl Store for SqliteStore {
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let own = race(self.another(), self.inner.connections.keep_others_out()).await;
         let own = own.transpose()?.flatten();
-        Ok(own.map(|own| Arc::new(Together::new(own)) as Arc<dyn Store>))
+        Ok(own.map(|own| Arc::new(own) as Arc<dyn Store>))
     }
 
     async fn swap_in(

@@ -2,7 +2,6 @@
 
 mod connections;
 mod faults;
-mod many;
 mod places;
 mod schema;
 

@@ -223,8 +223,3 @@ mod mend_16_on_mariadb_or_mysql {
         #[ignore = "needs a server: cargo xtask test"]
     );
 }
-
-mod mend_16_on_sqlite {
-    use crate::{conformance::File, servers::together::ForHeartbeats};
-    idempotent_runtime::conformance_tests!(ForHeartbeats(File::new()));
-}
