@@ -225,6 +225,11 @@ impl Attempt {
         // A step may name the attempt of the body around it.
         let here = try_current().filter(|here| Arc::ptr_eq(&here.0, &self.0));
         let here = here.filter(|_| self.1.is_body());
+        let looking = self.is_looked_through();
+        let future = async move {
+            let _in_the_task = looking;
+            future.await
+        };
         CURRENT.scope(here.unwrap_or_else(|| self.clone()), future)
     }
 

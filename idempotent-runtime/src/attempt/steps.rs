@@ -53,6 +53,13 @@ impl Attempt {
         self.steps().is_some_and(StepScope::is_looking)
     }
 
+    /// Keeps the search for undos going while a part of the body is on its way in another task.
+    pub(super) fn is_looked_through(&self) -> Option<LookedThrough> {
+        let scope = self.steps().filter(|scope| scope.is_looking())?;
+        scope.begins();
+        Some(LookedThrough(self.clone()))
+    }
+
     /// Says that the body has failed for good: its steps are undone, whatever outcome is
     /// recorded of it.
     pub(crate) fn fail(&self) {
@@ -105,6 +112,17 @@ impl Attempt {
                 Ending::GiveBack
             }
             ending => ending,
+        }
+    }
+}
+
+/// A part of a body that is polled only to find its undos again.
+pub(super) struct LookedThrough(Attempt);
+
+impl Drop for LookedThrough {
+    fn drop(&mut self) {
+        if let Some(scope) = self.0.steps() {
+            scope.ends();
         }
     }
 }

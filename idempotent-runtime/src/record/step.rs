@@ -124,6 +124,11 @@ pub enum StepState {
 }
 
 impl StepState {
+    /// Whether the recorded outcome answers, where one is.
+    pub(crate) fn has_ended(self) -> bool {
+        matches!(self, StepState::Done | StepState::Undone)
+    }
+
     /// The number that stands for the state in a store: stable over releases.
     #[must_use]
     pub fn code(self) -> u8 {

@@ -59,12 +59,12 @@ impl ActiveCall {
             Err(stopped) => return self.stopped(stopped),
         };
         match self.undo(attempt, Some(steps)).await {
-            Ok(()) => self.recorded_error(attempt).await,
+            Ok(is_written) => self.recorded_error(attempt, is_written).await,
             Err(instead) => instead,
         }
     }
 
-    /// Until every open undo is found, or the body ends, or too long a time has passed.
+    /// Until every open undo is found, or the body and its tasks end, or too long a time has passed.
     async fn find_undos<B: Future>(
         &mut self,
         attempt: &Attempt,
@@ -75,32 +75,38 @@ impl ActiveCall {
         };
         let steps = undoing.steps(scope).await?;
         let open = steps.iter().filter(|step| step.is_to_be_undone());
-        scope.undos().look_for(open.map(|step| step.name));
+        scope.undos().look_for(open);
         if scope.undos().are_found() {
             // Nothing of the body runs if nothing is looked for.
             return Ok(steps);
         }
         let grace = self.request.handle.defaults().step_grace;
         let limit = self.request.handle.timer().sleep(grace);
-        let mut running = pin!(self.run(attempt, body));
+        let mut running = pin!(async {
+            drop(self.run(attempt, body).await);
+            scope.is_through().await;
+        });
         let mut finding = pin!(scope.undos().found());
         let looking = poll_fn(|cx| match running.as_mut().poll(cx) {
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => finding.as_mut().poll(cx),
         });
         race(looking, limit).await;
-        Ok(steps)
+        match scope.undos().out_of_reach() {
+            Some(error) => Err(Stopped::Store(error)),
+            None => Ok(steps),
+        }
     }
 
     /// Undoes what is open, from the latest step on, and records the error of the call. Gives what
-    /// answers the call instead of its own error.
+    /// answers the call instead of its own error, else whether that stands already.
     ///
     /// `steps` are those of the life, where they were looked at.
     pub(super) async fn undo(
         &mut self,
         attempt: &Attempt,
         steps: Option<Vec<Arc<Step>>>,
-    ) -> Result<(), Instead> {
+    ) -> Result<bool, Instead> {
         let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
             return Err(self.stopped(Stopped::Lost));
         };
@@ -110,6 +116,9 @@ impl ActiveCall {
             None => undoing.steps(scope).await,
         };
         let undone = match steps {
+            // The body ended before it came to all that an earlier attempt began: the next attempt
+            // polls it to find the rest.
+            Ok(steps) if !scope.is_looking() && !scope.undos().know(&steps) => Err(Stopped::Lost),
             Ok(steps) => undoing.run(scope, &steps).await,
             Err(stopped) => Err(stopped),
         };
@@ -124,11 +133,12 @@ impl ActiveCall {
         let Some(held) = &mut self.held else {
             return Err(self.stopped(Stopped::Lost));
         };
-        if let Ok(Ended::Lost(_)) = held.end(ending).await {
+        let ended = held.end(ending).await;
+        if let Ok(Ended::Lost(_)) = ended {
             return Err(self.stopped(Stopped::Lost));
         }
         match undone.left.is_empty() {
-            true => Ok(()),
+            true => Ok(ended.is_ok()),
             false => Err(Instead::Refused(Error::NotUndone {
                 operation: Arc::clone(&self.request.operation),
                 undone: undone.undone,
@@ -157,12 +167,12 @@ impl ActiveCall {
     }
 
     /// The error that has just been recorded.
-    async fn recorded_error(&mut self, attempt: &Attempt) -> Instead {
+    async fn recorded_error(&mut self, attempt: &Attempt, is_written: bool) -> Instead {
         self.held = None;
         match self.request.handle.store().load(&self.request.id).await {
             Ok(snapshot) => match snapshot.record {
                 Some(record) if self.request.is_about(&record) => {
-                    self.executed(attempt, CallOutcome::ExecutedAfterTakeover, true);
+                    self.executed(attempt, CallOutcome::ExecutedAfterTakeover, is_written);
                     Instead::Recorded(record)
                 }
                 _ => Instead::Refused(self.lease_lost()),

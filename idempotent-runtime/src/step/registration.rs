@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::permit::{Begun, Permit};
 use crate::{
     error::Error,
-    record::{Step, StepName, StepState},
+    record::{RawOutcome, Step, StepName},
 };
 
 impl Permit {
@@ -54,23 +54,37 @@ impl Permit {
     /// The call has failed for good: a recorded step answers, and its undo is found; any other one
     /// stays pending, except a `step_version`.
     pub(super) async fn look_for_undo(mut self, is_version: bool) -> Result<Begun, Error> {
-        let found = self.look().await?;
+        let sought = self.scope().undos().sought(&self.name);
+        // At once, because the body may drop this step before the store has answered.
+        if let Some(step) = sought.filter(|step| step.fingerprint == self.fingerprint) {
+            self.has_undo(&step);
+        }
+        let found = match self.scope().looks(self.look()).await {
+            Err(Error::Store(error)) => {
+                self.scope().undos().are_out_of_reach(&error);
+                return Err(error.into());
+            }
+            found => found?,
+        };
+        let is_changed = |step: &Arc<Step>| step.fingerprint != self.fingerprint;
+        let outcome = found.as_ref().and_then(|step| step.outcome.as_ref());
+        if outcome.is_some_and(RawOutcome::is_error) || found.as_ref().is_some_and(is_changed) {
+            // The body may end here, and must not do so before it has come to the steps beside.
+            self.scope().has_looked().await;
+        }
         // Behind the last one nothing of the body runs any more.
         let goes_on = !self.scope().undos().are_found();
-        if found.is_none() && is_version && goes_on {
-            self.keeps_name = true;
-            return Ok(Begun::Run(self));
-        }
-        if let Some(step) = found {
-            if step.fingerprint != self.fingerprint {
-                return Err(self.changed(&step));
+        match found {
+            None if is_version && goes_on => {
+                self.keeps_name = true;
+                return Ok(Begun::Run(self));
             }
-            self.has_undo(&step);
-            let has_ended = matches!(step.state, StepState::Done | StepState::Undone);
-            if has_ended && !self.scope().undos().are_found() {
+            Some(step) if is_changed(&step) => return Err(self.changed(&step)),
+            Some(step) if goes_on && step.state.has_ended() => {
                 self.keeps_name = true;
                 return Ok(Begun::Recorded(self, step));
             }
+            _ => {}
         }
         // A task that the body left behind goes on when the undos are through, and does nothing.
         self.scope().is_over().await;

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::record::{Step, StepName, StepState};
+use crate::record::{Step, StepName};
 
 /// How a body differs from the steps that are recorded of an earlier run of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,5 +140,5 @@ impl Replay {
 }
 
 fn has_ended(step: &Step) -> bool {
-    matches!(step.state, StepState::Done | StepState::Undone)
+    step.state.has_ended()
 }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::yield_now};
 
 use super::undos::Undos;
 use crate::{
@@ -34,6 +34,8 @@ pub(crate) struct StepScope {
     /// How many steps run.
     running: AtomicUsize,
     ended: Notify,
+    /// How many steps look at what stands under their names, to find undos again.
+    looking: AtomicUsize,
     undos: Undos,
     /// Whether an `Err` of the call can be final.
     errors_can_end: bool,
@@ -76,6 +78,7 @@ impl StepScope {
             is_in_doubt: AtomicBool::new(false),
             running: AtomicUsize::new(0),
             ended: Notify::new(),
+            looking: AtomicUsize::new(0),
             undos: Undos::new(lease.keeps_undos()),
             errors_can_end,
             has_failed: AtomicBool::new(false),
@@ -133,13 +136,35 @@ impl StepScope {
         &self.undos
     }
 
-    pub(super) fn begins(&self) {
+    pub(crate) fn begins(&self) {
         self.running.fetch_add(1, Ordering::SeqCst);
     }
 
-    pub(super) fn ends(&self) {
+    pub(crate) fn ends(&self) {
         self.running.fetch_sub(1, Ordering::SeqCst);
         self.ended.notify_waiters();
+    }
+
+    /// Counts a look for an undo while it is under way.
+    pub(super) async fn looks<T>(&self, look: impl Future<Output = T>) -> T {
+        struct Looks<'a>(&'a StepScope);
+        impl Drop for Looks<'_> {
+            fn drop(&mut self) {
+                self.0.looking.fetch_sub(1, Ordering::SeqCst);
+                self.0.ended.notify_waiters();
+            }
+        }
+        self.looking.fetch_add(1, Ordering::SeqCst);
+        let _under_way = Looks(self);
+        // The steps beside this one begin theirs in the meantime.
+        yield_now().await;
+        look.await
+    }
+
+    /// Resolves when no look is under way.
+    pub(super) async fn has_looked(&self) {
+        self.until(|| self.looking.load(Ordering::SeqCst) == 0)
+            .await;
     }
 
     /// Whether a step runs.
@@ -149,9 +174,13 @@ impl StepScope {
 
     /// Resolves when no step runs.
     pub(crate) async fn is_through(&self) {
+        self.until(|| !self.is_at_work()).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
             let ended = self.ended.notified();
-            if !self.is_at_work() {
+            if is_so() {
                 return;
             }
             ended.await;
@@ -204,13 +233,7 @@ impl StepScope {
 
     /// Resolves when nothing is written any more.
     pub(crate) async fn is_over(&self) {
-        loop {
-            let ended = self.ended.notified();
-            if self.is_closed.load(Ordering::SeqCst) {
-                return;
-            }
-            ended.await;
-        }
+        self.until(|| self.is_closed.load(Ordering::SeqCst)).await;
     }
 
     /// A step could not be recorded while the lease stood: this attempt writes nothing more.

@@ -9,7 +9,10 @@ use std::{
 use tokio::sync::{Notify, OnceCell};
 
 use super::undo::AnyUndo;
-use crate::record::{RawOutcome, Step, StepName};
+use crate::{
+    record::{RawOutcome, Step, StepName},
+    store::StoreError,
+};
 
 /// A step that has an undo, as it stands.
 #[derive(Clone, Debug)]
@@ -29,7 +32,9 @@ pub(crate) struct Undos {
     /// Whether the record stays for as long as they are open.
     kept: OnceCell<()>,
     /// The steps whose undos are looked for, if the call has failed for good.
-    sought: OnceLock<Vec<StepName>>,
+    sought: OnceLock<HashMap<StepName, Arc<Step>>>,
+    /// The failure of a store that was asked for one of them.
+    unreachable: OnceLock<StoreError>,
     /// Tells that one more was found.
     found: Notify,
 }
@@ -92,14 +97,38 @@ impl Undos {
     }
 
     /// Looks for the undos of these steps from now on.
-    pub(crate) fn look_for(&self, steps: impl Iterator<Item = StepName>) {
-        let _it_is_the_first = self.sought.set(steps.collect());
+    pub(crate) fn look_for<'a>(&self, steps: impl Iterator<Item = &'a Arc<Step>>) {
+        let sought = steps.map(|step| (step.name, Arc::clone(step)));
+        let _it_is_the_first = self.sought.set(sought.collect());
+    }
+
+    /// The step of this name, if its undo is looked for.
+    pub(super) fn sought(&self, name: &StepName) -> Option<Arc<Step>> {
+        self.sought.get()?.get(name).cloned()
     }
 
     /// Whether all that is looked for is known.
     pub(crate) fn are_found(&self) -> bool {
         let (known, sought) = (self.known(), self.sought.get());
-        sought.is_some_and(|sought| sought.iter().all(|step| known.contains_key(step)))
+        sought.is_some_and(|sought| sought.keys().all(|step| known.contains_key(step)))
+    }
+
+    /// Whether the undo of each of these steps that is open is known.
+    pub(crate) fn know(&self, steps: &[Arc<Step>]) -> bool {
+        let known = self.known();
+        let mut open = steps.iter().filter(|step| step.is_to_be_undone());
+        open.all(|step| known.contains_key(&step.name))
+    }
+
+    /// Notes that the store did not answer the search.
+    pub(super) fn are_out_of_reach(&self, error: &StoreError) {
+        let _it_is_the_first = self.unreachable.set(error.clone());
+    }
+
+    /// The failure of a store that kept the search from finding all.
+    pub(crate) fn out_of_reach(&self) -> Option<StoreError> {
+        let missing = self.unreachable.get().filter(|_| !self.are_found());
+        missing.cloned()
     }
 
     /// Resolves when it is.

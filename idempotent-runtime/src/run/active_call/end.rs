@@ -40,6 +40,7 @@ impl ActiveCall {
                 Err(error) => return Some(Instead::Refused(error.into())),
             },
         };
+        let mut is_written = true;
         if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
             held.begin_to_undo(error, version, sent_at);
             if attempt.stage() == Stage::Answered {
@@ -47,8 +48,9 @@ impl ActiveCall {
                 self.held = None;
                 return Some(Instead::Refused(self.lease_lost()));
             }
-            if let Err(instead) = Box::pin(self.undo(attempt, None)).await {
-                return Some(instead);
+            match Box::pin(self.undo(attempt, None)).await {
+                Ok(written) => is_written = written,
+                Err(instead) => return Some(instead),
             }
         }
         let is_stale = self.held.take().is_some_and(|held| held.is_stale());
@@ -56,7 +58,7 @@ impl ActiveCall {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, outcome, Some(Instead::Recorded(record)))
             }
-            Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (true, outcome, None),
+            Ok(Ended::Stands(_) | Ended::StoodAlready(_)) => (is_written, outcome, None),
             // After a release the key may have gone to a call with other arguments: its outcome is
             // not ours.
             Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => {

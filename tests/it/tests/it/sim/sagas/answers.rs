@@ -79,20 +79,28 @@ impl Evidence {
         let is_so = |life: Life| {
             let moments = self.steps.iter().enumerate().map(|(at, _)| at + 1);
             moments.rev().any(|moment| {
-                let mut lists = (Vec::new(), Vec::new());
+                let (mut lists, mut late) = ((Vec::new(), Vec::new()), Vec::new());
                 for (leg, name) in LEGS.iter().enumerate() {
                     let until = self.steps_of(life, leg).filter(|(at, _)| *at < moment);
                     match until.map(|(_, entry)| &entry.after).last() {
                         Some(step) if step.is_to_be_undone() => lists.1.push(*name),
                         Some(step) if step.state == StepState::Undone => lists.0.push(*name),
+                        // The attempt may not know of an error that was written for a dropped step.
+                        Some(step) if step.undo.is_some() && step.state == StepState::Done => {
+                            late.push(*name);
+                        }
                         _ => {}
                     }
                 }
-                let same = |ours: &[&str], theirs: &[String]| {
-                    ours.len() == theirs.len()
-                        && ours.iter().all(|it| theirs.iter().any(|its| its == it))
+                let in_it = |ours: &[&str], theirs: &[String]| {
+                    ours.iter().all(|it| theirs.iter().any(|its| its == it))
                 };
-                same(&lists.0, undone) && same(&lists.1, left)
+                in_it(&lists.0, undone)
+                    && lists.0.len() == undone.len()
+                    && in_it(&lists.1, left)
+                    && left
+                        .iter()
+                        .all(|it| lists.1.iter().chain(&late).any(|its| its == it))
             })
         };
         let lives: BTreeSet<_> = lives.collect();

@@ -1,5 +1,6 @@
 //! Sagas: a call that fails for good undoes what its steps did.
 
+mod beside;
 mod by_hand;
 mod dead_letters;
 mod decisions;
