@@ -31,6 +31,7 @@ use crate::{
     run::{
         admit::{Admission, Admitting},
         held::HeldLease,
+        last_words,
     },
 };
 
@@ -311,11 +312,14 @@ impl ActiveCall {
 
 impl Drop for ActiveCall {
     fn drop(&mut self) {
-        let _inside = self.span.enter();
-        self.held = None;
-        if let Some(attempt) = &self.attempt {
-            attempt.end();
-        }
+        let span = mem::replace(&mut self.span, Span::none());
+        last_words::inside(&span, || {
+            self.held = None;
+            if let Some(attempt) = &self.attempt {
+                attempt.end();
+            }
+        });
+        last_words::tell(|| drop(span));
     }
 }
 
@@ -345,9 +349,8 @@ impl<B: Future> Future for Running<'_, B> {
 
 impl<B> Drop for Running<'_, B> {
     fn drop(&mut self) {
-        let _inside = self.call.span.enter();
-        let body = &mut self.body;
-        self.attempt.dropping(&mut || body.set(None));
+        let (body, attempt) = (&mut self.body, self.attempt);
+        last_words::inside(&self.call.span, || attempt.dropping(&mut || body.set(None)));
     }
 }
 

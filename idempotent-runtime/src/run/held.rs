@@ -19,6 +19,7 @@ use crate::{
         ending::{self, Ended},
         heartbeat::Registration,
         job::Job,
+        last_words,
         lease::Lease,
         race,
     },
@@ -315,7 +316,8 @@ impl Drop for HeldLease {
             } else {
                 "a body was dropped half-way and will be run again by the next call; `on_cancel = detach` lets it finish, unless its runtime ends"
             };
-            tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), "{why}");
+            let (operation, id) = (attempt.operation(), attempt.id().short());
+            last_words::tell(|| tracing::warn!(operation, %id, "{why}"));
         }
         self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.

@@ -10,6 +10,7 @@ mod held;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod in_process;
 mod job;
+mod last_words;
 pub(crate) mod lease;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod open_transaction;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use idempotent_runtime::{RawEnding, RawOutcome, idempotent, testing::Gate, try_current};
 use tokio::runtime::Handle;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 use super::*;
 
@@ -13,13 +14,30 @@ thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
-/// It is dropped among the last things of the thread, when nothing else of it may be there any
-/// more.
 #[test]
 fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
+    is_dropped_with_its_thread(|| ());
+}
+
+/// A subscriber keeps things of its own for the thread, which may be gone by then.
+#[test]
+fn mend_40_a_call_that_a_thread_keeps_to_its_end_is_dropped_though_a_subscriber_listens() {
+    is_dropped_with_its_thread(|| {
+        let listens = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(FmtSpan::FULL)
+            .with_writer(std::io::sink);
+        tracing::subscriber::set_default(listens.finish())
+    });
+}
+
+/// A call is dropped among the last things of its thread, when nothing else of it may be there any
+/// more.
+fn is_dropped_with_its_thread<L>(listen: impl FnOnce() -> L + Send + 'static) {
     let (asks, answer) = oneshot::channel();
     let thread = std::thread::spawn(move || {
         KEPT.set(None);
+        let _listens = listen();
         let idem = Idempotency::memory();
         let dropped = idem.call("tests.kept").key("k").run(|_| async {
             let _dropped_last = Asks(Some(asks));
