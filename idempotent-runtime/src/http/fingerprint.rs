@@ -96,6 +96,8 @@ impl QueryComparison {
         let names = match self {
             QueryComparison::Exact | QueryComparison::AnyOrder => return Some(query.into()),
             QueryComparison::Ignored => return None,
+            // A target that ends in `?` is another one.
+            QueryComparison::Without(_) if query.is_empty() => return Some(query.into()),
             QueryComparison::Without(names) => names,
         };
         let is_left = |parameter: &&str| {
