@@ -148,6 +148,11 @@ pub enum ClientError {
     #[error("the deadline was over before the body was read, nothing was sent")]
     BodyTimedOut,
 
+    /// The same middleware stands twice in the client; nothing was sent. It is put there once, and
+    /// its clones are the same middleware.
+    #[error("this middleware stands twice in the client, so nothing was sent: take one out")]
+    Twice,
+
     /// A call without a key was given up at its deadline.
     #[error("the call was given up at its deadline")]
     TimedOut,
@@ -255,6 +260,7 @@ impl ClientError {
             | ClientError::LeftOrigin { call } => Some(call),
             ClientError::InvalidKey(_)
             | ClientError::BodyTimedOut
+            | ClientError::Twice
             | ClientError::TimedOut
             | ClientError::Journal { .. } => None,
         }

@@ -18,7 +18,7 @@ use crate::policy::limits::{Budget, Limits};
 use crate::policy::profile::{Profile, Support};
 use crate::policy::redirect;
 use crate::policy::refused_stream;
-use crate::wire::send;
+use crate::wire::{send, twice};
 use idempotent_runtime::{
     StoreError,
     clock::{Clock, SystemClock, Timer, TokioTimer},
@@ -176,6 +176,7 @@ impl Middleware for IdempotencyKeys {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> reqwest_middleware::Result<Response> {
+        let _passing = twice::pass(extensions, &self.inner)?;
         send::send(&self.inner, request, extensions, next).await
     }
 }

@@ -1,6 +1,7 @@
 //! A call, described: what it is about and what it chose, before it is run.
 
 pub(crate) mod check;
+mod waiting_room;
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,6 +10,9 @@ use serde::Serialize;
 pub use self::check::LONGEST;
 pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::check::{check_durations, check_lease};
+#[cfg(feature = "tower")]
+pub(crate) use self::waiting_room::Place;
+pub(crate) use self::waiting_room::WaitingRoom;
 use crate::{
     attempt::{Asking, Attempt, Stage, WithoutId, is_held},
     error::Error,
@@ -58,6 +62,7 @@ struct Description {
     /// Whether a front end of ours gave the name.
     is_reserved: bool,
     numbered: Option<Numbered>,
+    room: Option<WaitingRoom>,
 }
 
 /// A call, ready to be run.
@@ -77,6 +82,8 @@ pub(crate) struct Request {
     pub(crate) version: u32,
     /// The number of a call of a stream.
     number: Option<u64>,
+    /// The room in which it waits for another call, where that is bounded.
+    pub(crate) room: Option<WaitingRoom>,
 }
 
 /// Whether a call has a record.
@@ -126,6 +133,7 @@ impl Call {
             mistake: None,
             is_reserved: false,
             numbered: None,
+            room: None,
         }))
     }
 
@@ -220,6 +228,12 @@ impl Call {
         !patience.is_zero()
     }
 
+    /// Has it wait for another call only in this room.
+    #[cfg(feature = "tower")]
+    pub(crate) fn waiting_room(&mut self, room: WaitingRoom) {
+        self.0.room = Some(room);
+    }
+
     /// Makes it a call with a number.
     pub(crate) fn number(&mut self, numbered: Numbered) {
         self.0.numbered = Some(numbered);
@@ -287,6 +301,7 @@ impl Request {
             errors_can_end: true,
             version: policy.version,
             number: None,
+            room: None,
             handle,
         }
     }

@@ -11,7 +11,7 @@ use crate::outcome::{ClientOutcome, Origin};
 use crate::policy::decide::{StopReason, Stopped};
 use crate::wire::answer::Read;
 use crate::wire::attempts::Attempted;
-use crate::wire::failure::transport;
+use crate::wire::failure::was_not_sent;
 use crate::wire::send::{KeyedCall, Sending};
 
 impl Sending<'_> {
@@ -37,8 +37,7 @@ impl Sending<'_> {
             Attempted::Failed(error) => {
                 if let Some(keyed) = self.keyed.take()
                     && !self.may_have_happened
-                    && transport(&error)
-                        .is_some_and(|error| error.is_builder() || error.is_connect())
+                    && was_not_sent(&error)
                     && !finish::nothing_happened(self.inner, &keyed).await
                 {
                     return Err(self.taken_up(&keyed, Attempted::Failed(error)).into());

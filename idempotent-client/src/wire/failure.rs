@@ -16,7 +16,7 @@ pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
         // ended.
         let is_ours = ClientError::from_error(error).is_some_and(|ended| ended.key() == key)
             || causes(error).any(<dyn StdError>::is::<TooMany>);
-        return if is_ours {
+        return if is_ours || is_twice(error) {
             Observed::Hopeless
         } else {
             Observed::Failed
@@ -39,6 +39,17 @@ pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     }
 }
 
+/// Whether nothing left this process, for certain.
+pub(crate) fn was_not_sent(error: &Error) -> bool {
+    let is_early = |error: &reqwest::Error| error.is_builder() || error.is_connect();
+    is_twice(error) || transport(error).is_some_and(is_early)
+}
+
+/// Whether the attempt came to this very middleware again, which then sends nothing.
+fn is_twice(error: &Error) -> bool {
+    matches!(ClientError::from_error(error), Some(ClientError::Twice))
+}
+
 /// Encryption reports what the other side showed as invalid data, and a broken connection as
 /// something else.
 fn is_bad_certificate(cause: &(dyn StdError + 'static)) -> bool {
@@ -46,7 +57,7 @@ fn is_bad_certificate(cause: &(dyn StdError + 'static)) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidData)
 }
 
-pub(crate) fn transport(error: &Error) -> Option<&reqwest::Error> {
+fn transport(error: &Error) -> Option<&reqwest::Error> {
     match error {
         Error::Reqwest(error) => Some(error),
         Error::Middleware(error) => error.chain().find_map(|cause| {

@@ -12,3 +12,4 @@ pub(crate) mod problem;
 pub(crate) mod request_headers;
 pub(crate) mod retry_after;
 pub(crate) mod send;
+pub(crate) mod twice;

@@ -12,6 +12,14 @@ use crate::{
 };
 
 impl<P, K> CallBuilder<P, K> {
+    /// Has the call wait for another one only in this room; it is refused as running if that is
+    /// full.
+    #[cfg(feature = "tower")]
+    pub(crate) fn waiting_room(mut self, room: crate::request::WaitingRoom) -> Self {
+        self.call.waiting_room(room);
+        self
+    }
+
     /// Runs the call on bytes, as the layers for HTTP and queues do. The outcome that comes back is
     /// the body's own or the recorded one.
     ///

@@ -1,4 +1,4 @@
-//! A request's body while it arrives: how long that may take, and whose room it takes.
+//! A request's body while it is kept: how long it may take to arrive, and whose room it takes.
 
 use std::{
     future::poll_fn,
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// How long a body may take to arrive.
+/// How long a body may take to arrive, or to be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// From one byte to the next.
@@ -35,6 +35,12 @@ impl Patience {
     pub(crate) const USUAL: Self = Self {
         between: Duration::from_secs(30),
         in_all: Duration::from_secs(10 * 60),
+    };
+
+    /// That of a response which streams.
+    pub(crate) const OF_A_STREAM: Self = Self {
+        between: Duration::from_secs(60),
+        in_all: Duration::from_secs(24 * 60 * 60),
     };
 }
 
@@ -117,7 +123,7 @@ impl Guard {
         let read = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
             Poll::Ready(read) => read,
             Poll::Pending => {
-                let _place = self.acquire(Occupant::Body, self.settings.bounds)?;
+                let _place = self.acquire(Occupant::Pending, self.settings.bounds)?;
                 reading.await
             }
         };

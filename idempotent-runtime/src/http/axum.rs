@@ -19,12 +19,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
+    attempt::try_current,
     error::{BoxError, Error},
     http::{
         Body, IdempotencyKey, IdempotencyLayer, IdempotencyService, KeyReader, ReplayHint,
         outcome::AboutAnotherCall,
         problem::{Kind, Problem, Problems},
         routing,
+        store_failures::StoreFailed,
     },
 };
 
@@ -103,9 +105,21 @@ impl IntoResponse for Problem {
 
 /// As the problem document that says what the client can do, so that `?` is enough in a handler
 /// that returns `Result<_, Error>`.
+///
+/// If a layer guards the request, the error is that of a call which the handler made. Then a key
+/// that is used already, or is none, is the key of that call and not the client's, and the problem
+/// is [`InnerCallRefused`](Kind::InnerCallRefused).
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        Problem::from(&self).into_response()
+        let problem = match try_current() {
+            Some(_) => Problem::of_inner_call(&self),
+            None => Problem::from(&self),
+        };
+        let mut response = problem.into_response();
+        if let Error::Store(cause) = self {
+            response.extensions_mut().insert(StoreFailed(cause));
+        }
+        response
     }
 }
 
@@ -118,6 +132,7 @@ fn mark(kind: Kind) -> Option<ReplayHint> {
         Kind::KeyMissing
         | Kind::KeyInvalid
         | Kind::KeyReused
+        | Kind::InnerCallRefused
         | Kind::ScopeUnresolved
         | Kind::BodyTooLarge
         | Kind::BodyUnreadable

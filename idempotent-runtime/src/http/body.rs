@@ -1,11 +1,9 @@
-//! Bodies: handed on as they come, read to their end, or given on while a watcher hears how they
-//! end.
+//! Bodies: handed on as they come, or read to their end.
 
 use std::{
     fmt,
     future::poll_fn,
     mem,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -14,9 +12,12 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::sync::oneshot;
 
-use crate::error::BoxError;
+use crate::{
+    error::BoxError,
+    handle::Idempotency,
+    http::streamed::{Streamed, Watch},
+};
 
 pin_project! {
     /// The body of a request as the guarded service gets it, and of a response as the layer's
@@ -38,7 +39,9 @@ pin_project! {
             read: Whole,
             rest: Option<Pin<Box<B>>>,
             failure: Option<BoxError>,
-            watch: Option<Watch>,
+        },
+        Streamed {
+            streamed: Streamed<B>,
         },
     }
 }
@@ -116,23 +119,6 @@ pub(crate) enum Unfinished<B> {
     Failed(Body<B>),
 }
 
-/// How a body ended that was given on; its watcher hears nothing if it was dropped half-way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Whole,
-    Failed,
-}
-
-struct Watch(Option<oneshot::Sender<Ended>>);
-
-impl Watch {
-    fn tell(&mut self, ended: Ended) {
-        if let Some(watcher) = self.0.take() {
-            let _nobody_watches_any_more = watcher.send(ended);
-        }
-    }
-}
-
 impl<B> Body<B> {
     /// Hands on a body as it is.
     pub(crate) fn untouched(body: B) -> Self {
@@ -146,32 +132,17 @@ impl<B> Body<B> {
         Self::read(whole, None, None)
     }
 
-    /// Has its end told to its watcher.
-    pub(crate) fn watched(self) -> (Self, oneshot::Receiver<Ended>)
-    where
-        B: HttpBody<Data = Bytes>,
-    {
-        let (watcher, ended) = oneshot::channel();
-        let (read, rest, failure) = match self.kind {
-            Kind::Untouched { body } => (Whole::default(), Some(Box::pin(body)), None),
-            Kind::Read {
-                read,
-                rest,
-                failure,
-                ..
-            } => (read, rest, failure),
-        };
-        let mut body = Self::read(read, rest, failure);
-        if let Kind::Read { watch, .. } = &mut body.kind {
-            *watch = Some(Watch(Some(watcher)));
-        }
-        (body, ended)
+    /// Gives it on as it comes, while its watcher hears how it ends.
+    pub(crate) fn watched(self, handle: &Idempotency) -> (Self, Watch<B>) {
+        let (streamed, watch) = Streamed::new(self, handle);
+        let kind = Kind::Streamed { streamed };
+        (Self { kind }, watch)
     }
 
     /// Why it broke off, if it did.
     pub(crate) fn failure(&self) -> Option<&BoxError> {
         match &self.kind {
-            Kind::Untouched { .. } => None,
+            Kind::Untouched { .. } | Kind::Streamed { .. } => None,
             Kind::Read { failure, .. } => failure.as_ref(),
         }
     }
@@ -182,7 +153,6 @@ impl<B> Body<B> {
                 read,
                 rest,
                 failure,
-                watch: None,
             },
         }
     }
@@ -250,53 +220,39 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let (read, rest, failure, watch) = match self.project().kind.project() {
+        let (read, rest, failure) = match self.project().kind.project() {
             Projected::Untouched { body } => {
                 return body
                     .poll_frame(cx)
                     .map(|frame| frame.map(|frame| frame.map_err(Into::into)));
             }
+            Projected::Streamed { streamed } => return streamed.poll_frame(cx),
             Projected::Read {
                 read,
                 rest,
                 failure,
-                watch,
-            } => (read, rest, failure, watch),
+            } => (read, rest, failure),
         };
         if let Some(frame) = read.pop() {
             return Poll::Ready(Some(Ok(frame)));
         }
         let frame = match rest {
             Some(rest) => {
-                let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll_frame(cx)));
-                let polled = polled.unwrap_or_else(|panic| {
-                    if let Some(watch) = watch {
-                        watch.tell(Ended::Failed);
-                    }
-                    resume_unwind(panic)
-                });
-                ready!(polled).map(|frame| frame.map_err(Into::into))
+                ready!(rest.as_mut().poll_frame(cx)).map(|frame| frame.map_err(Into::into))
             }
             None => failure.take().map(Err),
         };
-        if let Some(watch) = watch {
-            match &frame {
-                Some(Ok(_)) => {}
-                Some(Err(_)) => watch.tell(Ended::Failed),
-                None => watch.tell(Ended::Whole),
-            }
-        }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Untouched { body } => body.is_end_stream(),
+            Kind::Streamed { streamed } => streamed.is_end_stream(),
             Kind::Read {
                 read,
                 rest,
                 failure,
-                ..
             } => {
                 read.is_empty()
                     && failure.is_none()
@@ -308,11 +264,11 @@ where
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Untouched { body } => body.size_hint(),
+            Kind::Streamed { streamed } => streamed.size_hint(),
             Kind::Read {
                 read,
                 rest,
                 failure,
-                ..
             } => {
                 let there = read.bytes.len() as u64;
                 // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has

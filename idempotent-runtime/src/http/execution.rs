@@ -1,6 +1,7 @@
 //! One run of a handler, from its request to what is recorded of its response.
 
 mod judge;
+mod streaming;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,13 +15,14 @@ use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
 use tower_service::Service;
 
+use self::streaming::ending_of_stream;
 use crate::{
     attempt::Attempt,
     call::RawEnding,
     error::BoxError,
     http::{
         StoredResponse,
-        body::{Body, Ended, Unfinished, Whole, read_to_end},
+        body::{Body, Unfinished, Whole, read_to_end},
         grpc,
         guard::{Guard, IsGuarded},
         in_flight_limit::{Bounds, Occupant, Permit},
@@ -30,7 +32,9 @@ use crate::{
         routing,
         rules::Storage,
         settings::Settings,
-        unkept::{self, Route},
+        store_failures::StoreFailed,
+        streamed::Watch,
+        unkept,
     },
     identity::RecordId,
     record::{OutcomeKind, RawOutcome},
@@ -51,7 +55,6 @@ struct Terms {
     guard: Arc<Guard>,
     record: RecordId,
     is_routed: bool,
-    route: Route,
 }
 
 /// The result of a run.
@@ -59,7 +62,7 @@ enum Captured<R, E> {
     /// A reply of which all is known.
     Buffered(Box<HandlerReply<R, E>>, Verdict),
     /// A response of which only the end is to be recorded.
-    Streaming(Box<Response<Body<R>>>, oneshot::Receiver<Ended>, Verdict),
+    Streaming(Box<Response<Body<R>>>, Watch<R>, Verdict),
 }
 
 impl<S> Execution<S> {
@@ -92,10 +95,9 @@ impl<S> Execution<S> {
             guard: Arc::clone(&self.guard),
             record: *attempt.id(),
             is_routed: routing::is_routed(&self.head),
-            route: Route::of(&self.head),
         };
         let guard = &*terms.guard;
-        let _inside = match terms.acquire(&attempt) {
+        let mut inside = match terms.acquire(&attempt) {
             Ok(inside) => inside,
             Err(mut refused) => {
                 if attempt.is_takeover() {
@@ -113,13 +115,15 @@ impl<S> Execution<S> {
             survive_in_place(answering).await
         };
         let (own, verdict) = match answered {
-            Some(Ok(response)) => match terms.deliver(response, &attempt, client).await {
-                Ok(ending) => return ending,
-                Err((verdict, back)) => {
-                    client = back;
-                    (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store))))
+            Some(Ok(response)) => {
+                match terms.deliver(response, &attempt, &mut inside, client).await {
+                    Ok(ending) => return ending,
+                    Err((verdict, back)) => {
+                        client = back;
+                        (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store))))
+                    }
                 }
-            },
+            }
             Some(Err(error)) => (Err(error), Verdict::from(guard.rules.server_errors)),
             None => (Ok(()), terms.panicked(None)),
         };
@@ -172,6 +176,7 @@ impl Terms {
         &self,
         response: Response<R>,
         attempt: &Attempt,
+        inside: &mut Permit,
         client: oneshot::Sender<Reply<R, E>>,
     ) -> Result<RawEnding, (Option<Verdict>, oneshot::Sender<Reply<R, E>>)>
     where
@@ -183,6 +188,7 @@ impl Terms {
             attempt.fail();
         }
         let verdict = self.judge(&mut head, &body, attempt);
+        self.tell_store_failed(&mut head);
         let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
         if let Some(stage) = verdict.and_then(Verdict::stage) {
             attempt.reach(stage);
@@ -199,18 +205,24 @@ impl Terms {
                 }
                 Ok(tell(told, verdict, client))
             }
-            Some(Captured::Streaming(response, ended, verdict)) => {
-                // The store learns of it before the client does, because this process may die while
-                // the body is sent.
+            Some(Captured::Streaming(response, watch, verdict)) => {
                 if let Some(stage) = verdict.stage() {
-                    attempt.reach(stage);
-                    // Boxed, so that the future of every run does not hold room for it.
-                    Box::pin(self.guard.settings.handle.has_answered(attempt)).await;
+                    self.reach_while_streaming(attempt, stage).await;
                 }
+                // The handler has answered, and how long its client takes to read is not its matter.
+                inside.becomes(Occupant::Stream);
                 send(client, Reply::Streamed(response));
-                Ok(ending_of_stream(ended, verdict).await)
+                Ok(ending_of_stream(self.watch(watch).await, verdict))
             }
             None => Err((verdict, client)),
+        }
+    }
+
+    /// Tells operators of a store that the handler has asked, and that has failed.
+    fn tell_store_failed(&self, head: &mut Parts) {
+        if let Some(StoreFailed(cause)) = head.extensions.remove() {
+            let route = &self.guard.route;
+            self.guard.settings.tell_store_failed(route, &cause);
         }
     }
 
@@ -238,7 +250,7 @@ impl Terms {
         // A unary response has an end, and servers of gRPC do not tell how far away that is.
         if streams && !self.is_unary() {
             self.tell_unkept(unread, unkept::why(&head.headers, length));
-            return Captured::streaming(head, Body::untouched(body), unread);
+            return self.streaming(head, Body::untouched(body), unread);
         }
         match read_to_end(body, limit).await {
             Ok(whole) => {
@@ -251,7 +263,7 @@ impl Terms {
                 let response = Response::from_parts(head, Body::whole(whole));
                 Captured::buffered(Ok(response), verdict, outcome)
             }
-            Err(Unfinished::TooLong(body)) => Captured::streaming(head, body, unread),
+            Err(Unfinished::TooLong(body)) => self.streaming(head, body, unread),
             Err(Unfinished::Failed(body)) => {
                 let response = Response::from_parts(head, body);
                 Captured::buffered(Ok(response), Verdict::Uncertain, nothing())
@@ -281,7 +293,7 @@ impl Terms {
         let Settings { unkept, name, .. } = &*self.guard.settings;
         let is_meant = self.guard.rules.storage != Storage::Whole || verdict != Verdict::Store;
         if !is_meant && !self.is_unary() {
-            unkept.tell(name, &self.route, why);
+            unkept.tell(name, &self.guard.route, why);
         }
     }
 
@@ -328,15 +340,6 @@ impl<R, E> Captured<R, E> {
     ) -> Self {
         Captured::Buffered(Box::new(HandlerReply { response, outcome }), verdict)
     }
-
-    fn streaming(head: Parts, body: Body<R>, verdict: Verdict) -> Self
-    where
-        R: HttpBody<Data = Bytes>,
-    {
-        let (body, ended) = body.watched();
-        let response = Box::new(Response::from_parts(head, body));
-        Captured::Streaming(response, ended, verdict)
-    }
 }
 
 /// Tells the client's side, and says what is to be recorded.
@@ -348,17 +351,6 @@ fn tell<R, E>(
     let outcome = told.outcome.clone();
     send(client, Reply::Whole(told));
     ending(verdict, outcome)
-}
-
-/// Says how a response ended that is given on. It ended well also if its client went away, because
-/// the handler's effect is complete when it answers. It is uncertain if the handler itself broke it
-/// off.
-async fn ending_of_stream(ended: oneshot::Receiver<Ended>, verdict: Verdict) -> RawEnding {
-    match (ended.await, verdict) {
-        (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),
-        (Ok(Ended::Whole) | Err(_), Verdict::StoreOrRelease) => RawEnding::Release(nothing()),
-        (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),
-    }
 }
 
 fn ending(verdict: Verdict, outcome: RawOutcome) -> RawEnding {

@@ -5,13 +5,18 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HOST},
     request::Parts,
 };
 use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
-use crate::{call::CallBuilder, framing::write_framed, http::json, sha256::sha256};
+use crate::{
+    call::CallBuilder,
+    framing::write_framed,
+    http::{json, routing},
+    sha256::sha256,
+};
 
 /// How the bodies of two requests are compared.
 #[derive(Clone)]
@@ -80,7 +85,8 @@ pub enum QueryComparison {
     /// Not at all: it says nothing of what is done.
     Ignored,
     /// Byte by byte, without the parameters of these names, as a client spells them: those that a
-    /// campaign or a trace adds, say. A query of nothing else is none.
+    /// campaign or a trace adds, say. A query of nothing else is none, and what stands between two
+    /// `&` and is empty is no parameter.
     Without(&'static [&'static str]),
 }
 
@@ -90,11 +96,13 @@ impl QueryComparison {
         let names = match self {
             QueryComparison::Exact | QueryComparison::AnyOrder => return Some(query.into()),
             QueryComparison::Ignored => return None,
+            // A target that ends in `?` is another one.
+            QueryComparison::Without(_) if query.is_empty() => return Some(query.into()),
             QueryComparison::Without(names) => names,
         };
         let is_left = |parameter: &&str| {
             let name = parameter.split('=').next().unwrap_or_default();
-            !names.contains(&name)
+            !parameter.is_empty() && !names.contains(&name)
         };
         let left: Vec<_> = query.split('&').filter(is_left).collect();
         (!left.is_empty()).then(|| left.join("&").into())
@@ -132,23 +140,23 @@ impl Comparison {
         call.argument(part::METHOD, request.method.as_str())
             .argument(part::TARGET, &target.framed(self.query))
             .argument(part::CONTENT_TYPE, &content_type(headers))
-            .argument(part::HEADERS, &self.compared(headers))
+            .argument(part::HEADERS, &self.compared(request))
             .argument(part::BODY, &self.digest(request, body))
     }
 
     /// A field that the request does not have adds nothing. So a field that is named later makes no
     /// other request of those without it.
-    fn compared(&self, headers: &HeaderMap) -> Option<Hash> {
+    fn compared(&self, request: &Parts) -> Option<Hash> {
         let mut framed = Vec::new();
-        for name in self
-            .headers
-            .iter()
-            .filter(|name| headers.contains_key(*name))
-        {
+        for name in &self.headers {
+            let lines = lines(name, request);
+            if lines.is_empty() {
+                continue;
+            }
             write_framed(&mut framed, name.as_str().as_bytes());
-            for value in headers.get_all(name) {
+            for line in lines {
                 framed.push(1);
-                write_framed(&mut framed, value.as_bytes());
+                write_framed(&mut framed, line);
             }
             framed.push(0);
         }
@@ -169,6 +177,18 @@ impl Comparison {
             BodyComparison::Exact | BodyComparison::CanonicalJson => ("exact", Hash::of(body)),
         }
     }
+}
+
+/// The lines of a header field. If the target of a request names its host, as it does by HTTP/2, that
+/// counts, and a field `Host` beside it does not (RFC 9113, section 8.3.1).
+fn lines<'a>(name: &HeaderName, request: &'a Parts) -> Vec<&'a [u8]> {
+    if name == HOST
+        && let Some(authority) = routing::uri(request).authority()
+    {
+        return vec![authority.as_str().as_bytes()];
+    }
+    let lines = request.headers.get_all(name).into_iter();
+    lines.map(HeaderValue::as_bytes).collect()
 }
 
 /// The target of a request: its path in normal form, and its query if it has one.
@@ -208,13 +228,26 @@ impl Target<'_> {
 /// The media type without its parameters, because a `charset` or a boundary does not make another
 /// request, and the coding that the body is in.
 fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
-    let text = |name| {
-        let value = headers.get(name).map(HeaderValue::as_bytes);
-        String::from_utf8_lossy(value.unwrap_or_default())
-    };
-    let essence = lowercase(text(CONTENT_TYPE), essence);
-    let coding = lowercase(text(CONTENT_ENCODING), coding);
+    let essence = joined(headers, &CONTENT_TYPE, essence);
+    let coding = joined(headers, &CONTENT_ENCODING, coding);
     (!essence.is_empty() || !coding.is_empty()).then_some((essence, coding))
+}
+
+/// The part of each line of a field that `part` takes, in lower case. Several lines are one value,
+/// joined by commas (RFC 9110, section 5.3).
+fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName, part: fn(&str) -> &str) -> Cow<'a, str> {
+    let mut parts = headers.get_all(name).into_iter().map(|line| {
+        let line = String::from_utf8_lossy(line.as_bytes());
+        lowercase(line, part)
+    });
+    let mut joined = parts.next().unwrap_or_default();
+    for part in parts.filter(|part| !part.is_empty()) {
+        if !joined.is_empty() {
+            joined.to_mut().push_str(", ");
+        }
+        joined.to_mut().push_str(&part);
+    }
+    joined
 }
 
 /// The part of a text that `part` takes, in lower case, as most clients write it already.

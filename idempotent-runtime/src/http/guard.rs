@@ -24,18 +24,22 @@ use crate::{
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
+        in_flight_limit::Occupant,
         problem::{Kind, Mismatch, Problem, ProblemJson},
         response_channel::{Received, recv},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Requester,
         settings::Settings,
+        unkept::Route,
     },
     identity::RecordId,
     key::{Key, KeyError, KeyPart, KeyWriter},
     observe::CallReport,
     outcome::{Recorded, Whole},
+    policy::InFlight,
     record::RawOutcome,
+    request::{Place, WaitingRoom},
 };
 
 /// A request that is to be answered once for all its retries.
@@ -48,6 +52,7 @@ pub(crate) struct Guard {
     /// request already.
     method: Method,
     headers: HeaderMap,
+    pub(crate) route: Route,
 }
 
 /// The identity of a call beside its caller: its key, and its method and path if a key is for one
@@ -86,6 +91,7 @@ impl Guard {
             caller,
             method: head.method.clone(),
             headers: remembered(settings, rules, &head.headers),
+            route: Route::of(head),
         })
     }
 
@@ -118,6 +124,7 @@ impl Guard {
         let sent = &execution.body.bytes;
         let identity = self.identity(&execution.head);
         let call = self.describe(&identity, &execution.head, sent);
+        let call = self.waiting_in_a_place(call);
         let (client, own) = oneshot::channel();
         let call = pin!(call.run_raw_detached(move |attempt| execution.run(attempt, client)));
         let mut response = match recv(call, own).await {
@@ -219,6 +226,18 @@ impl Guard {
         call
     }
 
+    /// Has a call that waits for another one take the place of a handler, because it keeps its body.
+    fn waiting_in_a_place<P, K>(self: &Arc<Self>, call: CallBuilder<P, K>) -> CallBuilder<P, K> {
+        if self.rules.in_flight == InFlight::Reject {
+            return call;
+        }
+        let guard = Arc::clone(self);
+        call.waiting_room(WaitingRoom::new(move || {
+            let place = guard.acquire(Occupant::Pending, guard.settings.bounds);
+            Some(Box::new(place.ok()?) as Place)
+        }))
+    }
+
     /// The response of an earlier run, if it can be given to this client.
     fn replay<R>(
         &self,
@@ -268,6 +287,10 @@ impl Guard {
     fn problem(&self, error: &Error, identity: &Identity<'_>) -> Problem {
         let problem = Problem::from(error);
         match error {
+            Error::Store(cause) => {
+                self.settings.tell_store_failed(&self.route, cause);
+                problem
+            }
             Error::InProgress { silent: true, .. } => {
                 problem.with_status(self.rules.in_flight_status)
             }

@@ -4,8 +4,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::sync::watch;
 
-/// Counts the handlers that run and the bodies that arrive, in all and for each caller that it is
-/// told of, and is shut once.
+/// Counts the handlers that run, the requests whose bodies are kept meanwhile and the responses that
+/// still stream, in all and for each caller that it is told of, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlightLimit(Arc<watch::Sender<State>>);
 
@@ -13,8 +13,10 @@ pub(crate) struct InFlightLimit(Arc<watch::Sender<State>>);
 struct State {
     /// The handlers.
     inside: usize,
-    /// The bodies.
-    arriving: usize,
+    /// The requests whose bodies arrive, or are kept while they wait.
+    pending: usize,
+    /// The responses.
+    streaming: usize,
     /// By the bytes that tell callers apart.
     callers: HashMap<Arc<[u8]>, usize>,
     closed: bool,
@@ -35,29 +37,36 @@ impl fmt::Debug for State {
 pub(crate) enum Occupant {
     /// A handler that runs.
     Handler,
-    /// The body of a request that is waited for.
-    Body,
+    /// A request that has no handler yet, and whose body is there in part or whole: it arrives, or
+    /// the request waits for another one.
+    Pending,
+    /// A response that still streams, whose handler has answered.
+    Stream,
 }
 
 impl State {
     fn number_of(&mut self, occupant: Occupant) -> &mut usize {
         match occupant {
             Occupant::Handler => &mut self.inside,
-            Occupant::Body => &mut self.arriving,
+            Occupant::Pending => &mut self.pending,
+            Occupant::Stream => &mut self.streaming,
         }
     }
 }
 
-/// How many handlers may run at once, and bodies be waited for.
+/// How many handlers may run at once and requests be kept, and how many responses may stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) in_all: usize,
+    /// While there are as many, no handler begins.
+    pub(crate) streams: usize,
     pub(crate) of_one_caller: usize,
 }
 
 impl Bounds {
     pub(crate) const NONE: Self = Self {
         in_all: usize::MAX,
+        streams: usize::MAX,
         of_one_caller: usize::MAX,
     };
 
@@ -75,7 +84,7 @@ pub(crate) enum Rejected {
     FullOfThisCaller,
 }
 
-/// A handler that runs, or a body that arrives.
+/// The place of an occupant.
 pub(crate) struct Permit {
     in_flight: InFlightLimit,
     occupant: Occupant,
@@ -97,7 +106,8 @@ impl InFlightLimit {
             let of_this_caller = counted.copied().unwrap_or_default();
             answer = match () {
                 () if state.closed => Err(Rejected::Closed),
-                () if state.inside + state.arriving >= bounds.in_all => Err(Rejected::Full),
+                () if state.inside + state.pending >= bounds.in_all => Err(Rejected::Full),
+                () if state.streaming >= bounds.streams => Err(Rejected::Full),
                 () if of_this_caller >= bounds.of_one_caller => Err(Rejected::FullOfThisCaller),
                 () => Ok(()),
             };
@@ -125,6 +135,12 @@ impl InFlightLimit {
         self.0.borrow().closed
     }
 
+    /// Resolves once the limit is closed.
+    pub(crate) async fn closed(&self) {
+        // The sender is this very limit, so it cannot be gone.
+        let _ = self.0.subscribe().wait_for(|state| state.closed).await;
+    }
+
     /// Resolves when no handler runs, once the limit is closed.
     pub(crate) async fn empty(&self) {
         let mut states = self.0.subscribe();
@@ -132,6 +148,18 @@ impl InFlightLimit {
         let _ = states
             .wait_for(|state| state.closed && state.inside == 0)
             .await;
+    }
+}
+
+impl Permit {
+    /// Gives this place back for one of another kind, whatever its bound.
+    pub(crate) fn becomes(&mut self, occupant: Occupant) {
+        self.in_flight.0.send_if_modified(|state| {
+            *state.number_of(self.occupant) -= 1;
+            *state.number_of(occupant) += 1;
+            state.closed && state.inside == 0
+        });
+        self.occupant = occupant;
     }
 }
 
@@ -203,6 +231,7 @@ mod tests {
         let other = || Some(Arc::from(&b"2"[..]));
         let bounds = Bounds {
             in_all: 3,
+            streams: 2,
             of_one_caller: 2,
         };
         let first = in_flight

@@ -62,6 +62,10 @@ impl IdempotencyLayer {
     /// A request with a key is refused with 503. An earlier request whose body is still arriving,
     /// or which waits for another one, is refused so if its handler would have to run.
     ///
+    /// It does not wait for responses that still stream, because a client may take any time to
+    /// read. Their handlers have answered, and that is what is recorded. The responses go on while
+    /// the server lets them; if one breaks off after that, its key does not tell.
+    ///
     /// Call it when the server has stopped to accept connections, or together with that.
     ///
     /// # Cancel safety

@@ -49,7 +49,9 @@ mod seal;
 mod service;
 mod settings;
 mod settle;
+mod store_failures;
 mod stored;
+mod streamed;
 mod triage;
 mod unkept;
 

@@ -63,6 +63,7 @@ pub struct Rules {
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
     pub(crate) patience: Patience,
+    pub(crate) stream_patience: Patience,
     pub(crate) max_response: usize,
     pub(crate) ttl: Option<Duration>,
     pub(crate) on_expired: OnExpired,
@@ -147,6 +148,30 @@ impl Rules {
     pub fn body_deadline(mut self, in_all: impl IntoDuration) -> Self {
         match in_all.into_duration() {
             Ok(in_all) => self.patience.in_all = in_all,
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+}
+
+/// How a response streams.
+impl Rules {
+    /// Sets how long a client may leave a response unread that is given on as it comes: 60 seconds
+    /// by default. If it takes longer, the response breaks off, and its key counts as that of a
+    /// client which went away. The silence of the handler does not count.
+    pub fn stream_timeout(mut self, between: impl IntoDuration) -> Self {
+        match between.into_duration() {
+            Ok(between) => self.stream_patience.between = between,
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets how long such a response may take in all, the handler's silence included: 24 hours by
+    /// default.
+    pub fn stream_deadline(mut self, in_all: impl IntoDuration) -> Self {
+        match in_all.into_duration() {
+            Ok(in_all) => self.stream_patience.in_all = in_all,
             Err(error) => self.mistake = Some(error),
         }
         self

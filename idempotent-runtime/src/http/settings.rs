@@ -1,10 +1,13 @@
 //! Sets up the layer.
 
+mod checks;
+
 use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request};
 
+use self::checks::{check, check_bounds, check_refusals};
 use crate::{
     error::Error,
     handle::Idempotency,
@@ -17,12 +20,13 @@ use crate::{
         rules::{Protocol, Rules},
         scope::{self, Requester, Scope},
         seal::Seal,
-        unkept::Unkept,
+        store_failures::StoreFailures,
+        unkept::{self, Unkept},
     },
     identity::RecordId,
     key::KeyPart,
     observe::FrontEndEvent,
-    request::{check::check_expired, check_durations, check_lease},
+    store::StoreError,
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
@@ -97,6 +101,7 @@ pub(crate) struct Settings {
     pub(crate) bounds: Bounds,
     pub(crate) in_flight: InFlightLimit,
     pub(crate) unkept: Unkept,
+    pub(crate) store_failures: StoreFailures,
 }
 
 impl LayerBuilder<MissingScope> {
@@ -231,16 +236,28 @@ impl<S> LayerBuilder<S> {
     /// Sets how many handlers may run at once for requests with a key, at least one; more get 503.
     /// Unlike a limit outside of the layer, it counts handlers whose clients are gone, too.
     ///
-    /// The body of a request that is still arriving takes the place of a handler, so slow uploads
-    /// are bounded, too ([`Rules::body_timeout`]). If all places are taken, a request whose body is
-    /// not there yet is refused with 503, whatever its key.
+    /// A request whose body is kept takes the place of a handler: while the body arrives
+    /// ([`Rules::body_timeout`]), and while the request waits for an earlier one
+    /// ([`Rules::in_flight`]). If all places are taken, a request whose body is not there yet is
+    /// refused with 503, whatever its key, and one that would wait is refused as if it might not.
+    ///
+    /// A handler gives its place back when it has answered. A response that still streams takes
+    /// none: see [`max_streams`](Self::max_streams).
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
         self.said.bounds.in_all = handlers;
         self
     }
 
-    /// Sets how many of these may be of one caller, at least one; more are refused with 429. It
-    /// counts what runs in this process.
+    /// Sets how many responses to requests with a key may stream at once, at least one. While there
+    /// are as many, no handler begins: its request gets 503. A client that does not read holds its
+    /// place for [`Rules::stream_timeout`] at most.
+    pub fn max_streams(mut self, responses: usize) -> Self {
+        self.said.bounds.streams = responses;
+        self
+    }
+
+    /// Sets how many handlers, kept requests and streams may be of one caller, at least one; more
+    /// are refused with 429. It counts what runs in this process.
     pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
         self.said.bounds.of_one_caller = handlers;
         self
@@ -293,49 +310,9 @@ impl LayerBuilder<Scope> {
             bounds: said.bounds,
             in_flight: InFlightLimit::default(),
             unkept: Unkept::default(),
+            store_failures: StoreFailures::default(),
         }))
     }
-}
-
-fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
-    if let Some(mistake) = &rules.mistake {
-        return Err(mistake.clone());
-    }
-    check_refusals(&[rules.mismatch_status, rules.in_flight_status])?;
-    if rules.protocol == Protocol::GrpcUnary && !grpc::is_kept_by(&rules.headers) {
-        return Err(Error::InvalidPolicy(
-            "a response of gRPC is none without `content-type`, `grpc-status`, `grpc-message`, `grpc-status-details-bin` and `grpc-encoding`: keep them",
-        ));
-    }
-    let defaults = handle.defaults();
-    let (ttl, lease) = (
-        rules.ttl.unwrap_or(defaults.ttl),
-        rules.lease.unwrap_or(defaults.lease),
-    );
-    check_durations(ttl, lease, handle.timer())?;
-    check_lease(rules.ttl, rules.lease)?;
-    check_expired(rules.on_expired, defaults.audit_retention)
-}
-
-/// A bound of 0 is a mistake: every request would be refused.
-fn check_bounds(bounds: Bounds) -> Result<(), Error> {
-    if bounds.in_all == 0 || bounds.of_one_caller == 0 {
-        return Err(Error::InvalidPolicy(
-            "at least one handler has to run at a time: leave `max_in_flight` and `max_in_flight_per_caller` out where there is to be no bound",
-        ));
-    }
-    Ok(())
-}
-
-/// A client takes any other status for the result of its request.
-fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
-    let refuses = |status: &StatusCode| status.is_client_error() || status.is_server_error();
-    if statuses.iter().all(refuses) {
-        return Ok(());
-    }
-    Err(Error::InvalidPolicy(
-        "a refusal has a status from 400 to 599: see `mismatch_status`, `in_flight_status` and `unscoped_status`",
-    ))
 }
 
 impl Settings {
@@ -363,6 +340,12 @@ impl Settings {
         }
         let event = FrontEndEvent::new("http", operation, &code, record);
         self.handle.tell_refused(&event);
+    }
+
+    /// Tells operators that a store has failed a request of this route.
+    pub(crate) fn tell_store_failed(&self, route: &unkept::Route, cause: &StoreError) {
+        let now = self.handle.timer().now();
+        self.store_failures.tell(&self.name, route, cause, now);
     }
 
     /// Makes the response that refuses a request of that method and those header fields, in the

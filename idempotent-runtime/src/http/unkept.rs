@@ -22,7 +22,7 @@ impl Route {
         )
     }
 
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         #[cfg(feature = "axum")]
         if let Some(path) = &self.0 {
             return path.as_str();

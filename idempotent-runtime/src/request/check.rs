@@ -80,7 +80,11 @@ impl Description {
         let identity = (operation, id, old_id);
         let number = self.numbered.map(|it| it.number);
         let request = Request::new(handle, &self.policy, identity, protection);
-        Ok(Request { number, ..request })
+        Ok(Request {
+            number,
+            room: self.room,
+            ..request
+        })
     }
 
     /// The time to live and the lease, after a check that every setting of the call is allowed.

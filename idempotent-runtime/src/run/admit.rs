@@ -4,7 +4,7 @@ mod decide;
 mod refusal;
 mod wait;
 
-use std::{sync::Arc, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 pub(super) use self::decide::Next;
 pub(crate) use self::refusal::damaged;
@@ -74,6 +74,8 @@ pub(crate) struct Admitting<'a> {
     /// Until when it waits for a number that is missing.
     gap_deadline: Option<Duration>,
     waited: bool,
+    /// Its place while it waits, where the room for that is bounded.
+    place: Option<Box<dyn Any + Send + Sync>>,
     /// Whether it saw that the call is or was held by another one, or is finished.
     bound: bool,
     /// Whether it claimed a record that its holder gave back after steps.
@@ -89,6 +91,7 @@ impl<'a> Admitting<'a> {
             deadline: None,
             gap_deadline: None,
             waited: false,
+            place: None,
             bound: false,
             goes_on: false,
         }

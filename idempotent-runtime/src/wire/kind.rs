@@ -15,6 +15,10 @@ pub enum Kind {
     KeyInvalid,
     /// The key belongs to another request: 422 (draft-07, section 2.7).
     KeyReused,
+    /// A call inside of the request is refused for its own key: 409. The layer itself does not
+    /// answer so. A handler does, if the key of what it calls belongs to another call, or is no key:
+    /// the client's key has no part in that.
+    InnerCallRefused,
     /// The first request with this key is still being processed: 409 (draft-07, section 2.7).
     RequestInProgress,
     /// The first request began, and it is unknown whether it took effect: 409.
@@ -116,6 +120,7 @@ impl Kind {
         Kind::KeyMissing,
         Kind::KeyInvalid,
         Kind::KeyReused,
+        Kind::InnerCallRefused,
         Kind::RequestInProgress,
         Kind::OutcomeUnknown,
         Kind::ResultUnavailable,
@@ -222,6 +227,15 @@ impl Kind {
                 detail: "This key was first used with a different request. Resend the original request to get its result, or use a new key for a new operation.",
                 retryable: false,
                 key_action: KeyAction::New,
+                retry_after: None,
+            },
+            Kind::InnerCallRefused => Usual {
+                slug: "idempotency-inner-call-refused",
+                status: StatusCode::CONFLICT,
+                title: "The request clashes with something else that was done",
+                detail: "A part of this request was done before with other data, or is named by a value that cannot name it. Another idempotency key does not help: correct the request.",
+                retryable: false,
+                key_action: KeyAction::None,
                 retry_after: None,
             },
             Kind::RequestInProgress => Usual {

@@ -97,6 +97,10 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
     if let Some(kind) = answer.problem.kind {
         return match kind {
             Kind::KeyReused => Judgement::Stop(Stopped::KeyReused),
+            // Its store has to be mended first, and may hold the outcome of an earlier attempt.
+            Kind::StoreUnavailable if answer.problem.retryable == Some(false) => {
+                Judgement::Stop(Stopped::Unknown(StopReason::Server))
+            }
             // A store that is out of reach may hold the outcome of an earlier attempt. A result
             // that is out of reach belongs to one.
             Kind::RequestInProgress | Kind::StoreUnavailable | Kind::ResultOutOfReach => {

@@ -255,6 +255,23 @@ fn cl25_members_count_only_where_the_body_speaks_of_keys() {
 }
 
 #[test]
+fn mend_24_a_store_that_has_to_be_mended_is_not_asked_again() {
+    let says = |retryable| {
+        let body = format!(
+            r#"{{"type":"urn:p:{}","retryable":{retryable}}}"#,
+            Kind::StoreUnavailable.slug()
+        );
+        Observed::Answer(Answered {
+            problem: Problem::read(body.as_bytes()),
+            ..answer(503)
+        })
+    };
+    assert_eq!(ietf(&progress(), &says(true)), HALF_A_SECOND);
+    let told = unknown(StopReason::Server);
+    assert_eq!(ietf(&progress(), &says(false)), told);
+}
+
+#[test]
 fn cl15_a_retry_after_of_nothing_is_no_hot_loop() {
     let quarter = Next::RetryAfter(Duration::from_millis(250));
     assert_eq!(answered(&progress(), after(503, 0)), quarter);

@@ -121,7 +121,7 @@ impl Contract {
         let presence = self.rules.presence;
         match kind {
             // A handler answers with it, about a call of its own.
-            Kind::ResultOutOfReach => false,
+            Kind::ResultOutOfReach | Kind::InnerCallRefused => false,
             Kind::TooEarly => {
                 self.rules.early_data == EarlyData::WithKey && presence != Presence::Required
             }

@@ -8,7 +8,11 @@ use crate::http::problem::{Kind, Problem};
 
 /// Makes the response without a body that says all of it among its header fields.
 pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
-    let code = code(problem.kind());
+    let code = match code(problem.kind()) {
+        // Clients send a call again that is said to be unavailable.
+        Code::UNAVAILABLE if !problem.is_retryable() => Code::INTERNAL,
+        code => code,
+    };
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -29,9 +33,11 @@ pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
 pub(crate) fn code(kind: Kind) -> Code {
     match kind {
         Kind::KeyMissing | Kind::KeyInvalid => Code::INVALID_ARGUMENT,
-        Kind::KeyReused | Kind::OutcomeUnknown | Kind::ResultUnavailable | Kind::ResultExpired => {
-            Code::FAILED_PRECONDITION
-        }
+        Kind::KeyReused
+        | Kind::InnerCallRefused
+        | Kind::OutcomeUnknown
+        | Kind::ResultUnavailable
+        | Kind::ResultExpired => Code::FAILED_PRECONDITION,
         Kind::RequestInProgress => Code::ABORTED,
         Kind::ScopeUnresolved => Code::UNAUTHENTICATED,
         Kind::BodyTooLarge | Kind::TooManyKeys => Code::RESOURCE_EXHAUSTED,

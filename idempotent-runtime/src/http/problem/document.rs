@@ -41,7 +41,7 @@ impl Serialize for Document<'_> {
             code: problem.kind.code(),
             reason: problem.reason.map(Reason::as_str),
             mismatch: &problem.mismatch,
-            retryable: problem.kind.is_retryable(),
+            retryable: problem.retryable,
             key_action: problem.key_action,
             retry_after: problem.retry_after,
             operation_ref: problem.operation_ref.as_deref(),

@@ -26,6 +26,12 @@
 //! The key belongs to another request (draft-07, section 2.7). Repeat that one, or take a new key
 //! for a new operation.
 //!
+//! # idempotency-inner-call-refused
+//!
+//! The handler made a call under a key of its own, such as the number of an order, and that key
+//! belongs to a call with other data, or is no key. The `Idempotency-Key` of the request has no part
+//! in it, and another one does not help. Correct the request.
+//!
 //! # idempotency-request-in-progress
 //!
 //! The first request with this key is still being processed (draft-07, section 2.7). Repeat it
@@ -70,6 +76,7 @@
 //! # idempotency-store-unavailable
 //!
 //! The service cannot look up keys right now. Nothing was done; try again later, with the same key.
+//! Where `retryable` is false, that helps only when the service's operators have mended the store.
 //!
 //! # idempotency-overloaded
 //!
@@ -135,6 +142,7 @@ pub struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
     retry_after: Option<u64>,
+    retryable: bool,
     key_action: KeyAction,
     operation_ref: Option<String>,
     reason: Option<Reason>,
@@ -150,6 +158,7 @@ impl Problem {
             status: kind.status(),
             detail: Cow::Borrowed(kind.detail()),
             retry_after: kind.retry_after(),
+            retryable: kind.is_retryable(),
             key_action: kind.key_action(),
             operation_ref: None,
             reason: None,
@@ -187,6 +196,13 @@ impl Problem {
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         let begun = u64::from(wait.subsec_nanos() > 0);
         self.retry_after = Some(wait.as_secs().saturating_add(begun).max(1));
+        self
+    }
+
+    /// Says that trying again does not help until somebody has acted.
+    pub(crate) fn until_mended(mut self) -> Self {
+        self.retryable = false;
+        self.retry_after = None;
         self
     }
 
@@ -233,6 +249,13 @@ impl Problem {
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.retry_after
+    }
+
+    /// Whether the same request with the same key may succeed later, without any help: as is usual
+    /// for its kind, except where the store has failed for good.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.retryable
     }
 
     /// The fate of the key: the usual one for its kind, or none if keys do not count.

@@ -1,5 +1,8 @@
 //! From the reasons why a call got no answer to problems.
 
+#[cfg(feature = "axum")]
+use http::StatusCode;
+
 use super::{Kind, Problem, Reason};
 use crate::{error::Error, key::KeyError, step::name::STEP_NAME};
 
@@ -34,7 +37,12 @@ impl From<&Error> for Problem {
                 part: STEP_NAME, ..
             } => Self::new(Kind::Misconfigured),
             Error::InvalidKey { source, .. } => invalid(source),
-            Error::Store(_) => Self::new(Kind::StoreUnavailable),
+            Error::Store(error) if error.is_transient() => Self::new(Kind::StoreUnavailable),
+            Error::Store(_) => Self::new(Kind::StoreUnavailable)
+                .until_mended()
+                .with_detail(
+                    "The request was not executed. The store of the keys has to be mended first.",
+                ),
             Error::TransactionEnded { .. } | Error::Commit { .. } => Self::new(Kind::HandlerFailed),
             Error::CommitUnknown { .. } => Self::new(Kind::OutcomeUnknown),
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -52,6 +60,22 @@ impl From<&Error> for Problem {
             | Error::NotConfigured { .. }
             | Error::NotSettled { .. }
             | Error::AlreadyInstalled => Self::new(Kind::Misconfigured),
+        }
+    }
+}
+
+#[cfg(feature = "axum")]
+impl Problem {
+    /// The same for a call that a handler makes while the layer guards its request: a fault of the
+    /// inner key is none of the client's.
+    pub(crate) fn of_inner_call(error: &Error) -> Self {
+        let problem = Self::from(error);
+        match problem.kind() {
+            Kind::KeyReused => Self::new(Kind::InnerCallRefused),
+            Kind::KeyInvalid | Kind::KeyMissing => {
+                Self::new(Kind::InnerCallRefused).with_status(StatusCode::BAD_REQUEST)
+            }
+            _ => problem,
         }
     }
 }

@@ -37,6 +37,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
         idempotency-key-missing         400 false send Link
         idempotency-key-invalid         400 false new  Link
         idempotency-key-reused          422 false new  Link
+        idempotency-inner-call-refused  409 false none -
         idempotency-request-in-progress 409 true  keep Retry-After
         idempotency-outcome-unknown     409 false keep -
         idempotency-result-unavailable  409 false keep -

@@ -43,6 +43,7 @@ impl Rules {
             headers: HeaderPolicy::default(),
             max_request: TWO_MIB,
             patience: Patience::USUAL,
+            stream_patience: Patience::OF_A_STREAM,
             max_response: TWO_MIB,
             ttl: None,
             on_expired: OnExpired::Run,

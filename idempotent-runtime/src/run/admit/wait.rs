@@ -40,7 +40,7 @@ impl Admitting<'_> {
         let handle = &self.request.handle;
         let now = handle.timer().now();
         let patience = self.patience();
-        if patience.is_zero() {
+        if patience.is_zero() || !self.has_room() {
             return Err(self.in_progress(record, seen_at, left));
         }
         if !self.waited {
@@ -61,6 +61,17 @@ impl Admitting<'_> {
             handle.timer().sleep(RETRIES[0].min(at_most)).await;
         }
         Ok(self.look_again().await?)
+    }
+
+    /// Whether there is room to wait. A call that has a place keeps it until it is admitted.
+    fn has_room(&mut self) -> bool {
+        match &self.request.room {
+            Some(room) if self.place.is_none() => {
+                self.place = room.enter();
+                self.place.is_some()
+            }
+            _ => true,
+        }
     }
 
     /// Waits until the stream may have moved, and looks at it again; an error when the call may not

@@ -25,5 +25,6 @@ mod restarts;
 mod resumed;
 mod sharing;
 mod streams;
+mod twice;
 mod undecided;
 mod unkept;

@@ -245,8 +245,12 @@ async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
         (sold_out.status.as_u16(), &sold_out.body[..]),
         (409, &b"sold out"[..])
     );
-    shop.send(charge()).await.is_problem(422, "key_reused");
-    shop.send(charge()).await.is_problem(422, "key_reused");
+    shop.send(charge())
+        .await
+        .is_problem(409, "inner_call_refused");
+    shop.send(charge())
+        .await
+        .is_problem(409, "inner_call_refused");
     let first = shop.send(charge()).await;
     assert_eq!(first.body, "taken");
     shop.send(charge()).await.replays(&first);
@@ -256,6 +260,7 @@ async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
 async fn s_67_an_error_of_ours_frees_the_key_only_where_nothing_was_executed() {
     for (kind, status, code) in [
         (Kind::KeyReused, 422, "key_reused"),
+        (Kind::InnerCallRefused, 409, "inner_call_refused"),
         (Kind::RequestInProgress, 409, "request_in_progress"),
         (Kind::StoreUnavailable, 503, "store_unavailable"),
         (Kind::ResultOutOfReach, 503, "result_out_of_reach"),

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http::HeaderName;
+use http::{HeaderName, header::HOST};
 use idempotent_runtime::{
     FingerprintKey, Idempotency, MemoryStore,
     http::{BodyComparison, KeyScope, QueryComparison, Rules},
@@ -90,6 +90,60 @@ async fn first_hour_21_a_query_or_some_of_its_parameters_can_be_left_out() {
     ] {
         let rules = Rules::ietf().compare_queries(comparison);
         compare(rules, post(one).key("k"), post(other).key("k"), same).await;
+    }
+}
+
+#[tokio::test]
+async fn mend_39_what_is_left_of_a_query_is_compared_without_what_is_empty() {
+    let without = || Rules::ietf().compare_queries(QueryComparison::Without(&["t"]));
+    for (one, other, same) in [
+        ("/c?t=1", "/c?t=1&", true),
+        ("/c", "/c?&", true),
+        ("/c?a=1&t=1", "/c?&a=1&", true),
+        ("/c?a=1", "/c?a=2&", false),
+    ] {
+        let (one, other) = (post(one).key("k"), post(other).key("k"));
+        compare(without(), one, other, same).await;
+    }
+}
+
+#[tokio::test]
+async fn mend_39_a_host_is_compared_wherever_it_stands() {
+    let rules = || Rules::ietf().compare_headers([HOST]);
+    let by_field = |host| post("/c").key("k").header("host", host);
+    let by_target = |target| post(target).key("k");
+    for (one, other, same) in [
+        (by_field("a"), by_field("b"), false),
+        (by_target("http://a/c"), by_target("http://b/c"), false),
+        (by_field("a"), by_target("http://a/c"), true),
+        (
+            by_target("http://a/c"),
+            by_target("http://a/c").header("host", "b"),
+            true,
+        ),
+    ] {
+        compare(rules(), one, other, same).await;
+    }
+}
+
+#[tokio::test]
+async fn mend_39_all_lines_of_a_field_are_compared() {
+    let lines = |name: &'static str, values: &[&str]| {
+        let ask = post("/c").key("k");
+        values
+            .iter()
+            .fold(ask, |ask, value| ask.header(name, value))
+    };
+    for (name, one, other, same) in [
+        ("content-encoding", &["br"][..], &["br", "gzip"][..], false),
+        ("content-encoding", &["br, gzip"], &["br", "gzip"], true),
+        ("content-encoding", &["br"], &["br", "identity"], true),
+        ("content-type", &["a/a"], &["a/a", "b/b"], false),
+        ("content-type", &["a/a; x=1"], &["a/a; x=2"], true),
+        ("x-version", &["1"], &["1", "2"], false),
+    ] {
+        let rules = Rules::ietf().compare_headers([HeaderName::from_static("x-version")]);
+        compare(rules, lines(name, one), lines(name, other), same).await;
     }
 }
 
