@@ -49,7 +49,7 @@ pub(crate) mod sealed {
             read: fn(&Self::Row) -> Result<T, BoxError>,
         ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
 
-        /// Makes the tables, by one process at a time.
+        /// Makes the tables, by one process at a time, in a transaction that is open.
         fn migrate(
             connection: &mut Self::Connection,
             tables: &Tables,

@@ -28,6 +28,7 @@ use crate::{
         StoreError,
         sql::{TablePrefix, chosen},
     },
+    transaction::{Isolation, OwnedConnection},
 };
 
 /// How many bytes the payload and the headers of a message may have together, unless more is said.
@@ -194,9 +195,14 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// [`Error::Store`] where the database fails, or a newer release has made the tables.
     pub async fn migrate(&self) -> Result<(), Error> {
         const DOING: &str = "migrating an outbox";
-        let mut connection = self.acquire(DOING).await?;
-        DB::migrate(&mut connection, &self.tables, DOING).await?;
-        Ok(self.tables.check::<DB>(&mut connection, DOING).await?)
+        let mut owned = OwnedConnection::of(self.acquire(DOING).await?);
+        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
+        DB::migrate(&mut tx, &self.tables, DOING).await?;
+        self.tables.check::<DB>(&mut tx, DOING).await?;
+        let committed = tx.commit().await;
+        committed.map_err(|error| DB::store_error(error, DOING))?;
+        owned.give_back().await;
+        Ok(())
     }
 
     /// Tells whether this build can use the tables.
@@ -206,8 +212,10 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// [`Error::Store`], of the kind [`Schema`](crate::StoreErrorKind::Schema) where it cannot.
     pub async fn check_schema(&self) -> Result<(), Error> {
         const DOING: &str = "checking an outbox";
-        let mut connection = self.acquire(DOING).await?;
-        Ok(self.tables.check::<DB>(&mut connection, DOING).await?)
+        let mut tx = self.reading(DOING).await?;
+        self.tables.check::<DB>(&mut tx, DOING).await?;
+        let ended = tx.rollback().await;
+        Ok(ended.map_err(|error| DB::store_error(error, DOING))?)
     }
 
     /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
@@ -215,6 +223,16 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     #[must_use]
     pub fn ddl(&self) -> String {
         self.tables.ddl::<DB>()
+    }
+
+    /// A transaction that only reads. Without one, a session that commits nothing by itself would
+    /// read what it has seen before, and keep it.
+    async fn reading(
+        &self,
+        doing: &'static str,
+    ) -> Result<sqlx::Transaction<'static, DB>, StoreError> {
+        let begun = self.pool.begin().await;
+        begun.map_err(|error| DB::store_error(error, doing))
     }
 
     async fn acquire(

@@ -61,8 +61,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
              WHERE claimed.blocked_since > 0
              ORDER BY claimed.message_key LIMIT {MOST}"
         );
-        let mut connection = self.acquire(DOING).await?;
-        let rows = DB::query(&mut connection, look, DOING).await?;
+        let mut tx = self.reading(DOING).await?;
+        let rows = DB::query(&mut tx, look, DOING).await?;
         let mut parked = Vec::new();
         for row in &rows {
             let (place, mut key) = read(row).map_err(damaged)?;
@@ -70,11 +70,13 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             let count = format!(
                 "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE message_key = {place} LIMIT {MOST}) AS counted"
             );
-            let counted = DB::query(&mut connection, count, DOING).await?;
+            let counted = DB::query(&mut tx, count, DOING).await?;
             let counted = counted.first().map_or(Ok(None), |row| row.number(0));
             key.messages = counted.map_err(damaged)?.unwrap_or_default().unsigned_abs();
             parked.push(key);
         }
+        let ended = tx.rollback().await;
+        ended.map_err(|error| DB::store_error(error, DOING))?;
         Ok(parked)
     }
 

@@ -1,6 +1,6 @@
 //! Deletes rows that are no longer needed.
 
-use super::{Outbox, dialect::OutboxDatabase, tables::Tables};
+use super::{Outbox, dialect::OutboxDatabase, relay::connect, tables::Tables};
 use crate::{
     error::Error,
     record::micros,
@@ -18,7 +18,8 @@ const DOING: &str = "purging an outbox";
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Deletes the counters of keys to which nothing was sent for a day, claims of keys without
     /// messages, and messages that were kept for longer than
-    /// [`audit_retention`](Self::audit_retention). A relay does it about every hour.
+    /// [`audit_retention`](Self::audit_retention). A relay does it about every hour. It opens a
+    /// connection of its own, as a relay does.
     ///
     /// The numbers of a key go on growing after its counter was deleted. For that, each purge notes
     /// the largest number that the next one may delete, and a new counter starts above it.
@@ -31,8 +32,10 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// Dropped at any time, it may have deleted a part. It is safe beside writers and other purges.
     pub async fn purge(&self) -> Result<(), Error> {
-        let mut connection = self.acquire(DOING).await?;
-        Ok(self.purge_on(&mut connection).await?)
+        let mut connection = connect(self).await?;
+        self.purge_on(&mut connection).await?;
+        let closed = sqlx::Connection::close(connection).await;
+        Ok(closed.map_err(|error| DB::store_error(error, DOING))?)
     }
 
     pub(super) async fn purge_on(&self, connection: &mut DB::Connection) -> Result<(), StoreError> {

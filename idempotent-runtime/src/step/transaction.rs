@@ -27,7 +27,7 @@ use crate::{
         },
     },
     store::{Savepoint, SqlConnection, StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
-    transaction::{CommitFailure, Isolation, OwnedConnection, SqlDatabase},
+    transaction::{CommitFailure, Isolation, OwnedConnection, SqlDatabase, is_stale},
 };
 
 /// How long one look at a commit may take, and how long it is until the next.
@@ -223,7 +223,7 @@ where
     asking.note(is_refused);
     if let Err(error) = &own {
         let verdict = typed.on_error.verdict(error, Verdict::Release);
-        if tx.rollback().await.is_ok() {
+        if tx.rollback().await.is_ok() && !is_stale::<DB>(error) {
             owned.give_back().await;
         }
         match verdict {
@@ -350,6 +350,7 @@ async fn unprotected<DB, T, E, F>(
 ) -> Result<Result<T, E>, Error>
 where
     DB: SqlDatabase,
+    E: StdError + 'static,
     F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
 {
     let mut owned = OwnedConnection::acquire(pool).await?;
@@ -368,6 +369,7 @@ where
         Err(_) => tx.rollback().await,
     };
     match (ended, own) {
+        (Ok(()), Err(own)) if is_stale::<DB>(&own) => Ok(Err(own)),
         (Ok(()), own) => {
             owned.give_back().await;
             Ok(own)

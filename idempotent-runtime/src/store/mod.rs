@@ -67,7 +67,7 @@ pub(crate) use self::error::no_steps;
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
 #[cfg(feature = "mysql")]
-pub(crate) use self::mysql::failure::of as mysql_failure;
+pub(crate) use self::mysql::{connection::SESSION as MYSQL_SESSION, failure::of as mysql_failure};
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use self::postgres::PostgresStore;

@@ -6,7 +6,7 @@ use std::any::Any;
 use crate::{
     error::Error,
     record::Version,
-    store::{StoreError, StoreErrorKind},
+    store::{StoreError, StoreErrorKind, sql},
 };
 
 /// A transaction of sqlx, or the connection on which one was begun, as
@@ -90,10 +90,12 @@ macro_rules! connections {
 
             async fn query(&mut self, statements: String) -> Result<Vec<Vec<u8>>, StoreError> {
                 let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements));
-                let failed = |error| super::$module::failure::of(error, "looking at what a transaction wrote");
-                let rows = sqlx::Executor::fetch_all(self, statements).await.map_err(failed)?;
-                let bytes = rows.iter().map(|row| sqlx::Row::try_get(row, 0).map_err(failed));
-                bytes.collect()
+                const DOING: &str = "looking at what a transaction wrote";
+                let rows = sqlx::Executor::fetch_all(self, statements).await;
+                let rows = rows.map_err(|error| super::$module::failure::of(error, DOING))?;
+                let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
+                let bytes = rows.iter().map(|row| sql::Row::bytes(row, 0).map_err(damaged));
+                bytes.map(|bytes| Ok(bytes?.unwrap_or_default())).collect()
             }
         }
 

@@ -6,7 +6,9 @@ use sqlx::{Database, Transaction};
 
 use super::{
     IntoTransact, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
-    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
+    connection::{
+        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+    },
     lost::Fate,
 };
 use crate::{
@@ -25,8 +27,9 @@ use crate::{
 ///
 /// * **The body may run more than once.** It does when another transaction was in the way (a
 ///   deadlock, a serialization failure, a lock that was waited for too long). It does when the
-///   connection broke before the commit, too. All rows of the run before were rolled back. So the
-///   closure is `Clone`. After 5 tries the caller gets the last error.
+///   connection broke before the commit, too, or may only read, as one to the primary of before a
+///   failover: that one is closed. All rows of the run before were rolled back. So the closure is
+///   `Clone`. After 5 tries the caller gets the last error.
 /// * **An `Err` rolls everything back**, also the records that were written inside. So an error
 ///   that a call inside has recorded is forgotten, and the call runs again next time. Return
 ///   `Ok(Err(error))` to commit it.
@@ -143,6 +146,16 @@ enum Turn<V, E> {
     Lost(Vec<RecordedIn>, V),
 }
 
+impl<V, E: StdError + 'static> Turn<V, E> {
+    /// Whether its connection may only read, so that the application's pool does not get it back.
+    fn is_stale<DB: SqlDatabase>(&self) -> bool {
+        match self {
+            Self::Answer(Err(error)) | Self::Again(error) => is_stale::<DB>(error),
+            _ => false,
+        }
+    }
+}
+
 fn unknown(recorded: &[RecordedIn], has_record: bool) -> Error {
     let first = recorded.first();
     Error::CommitUnknown {
@@ -177,7 +190,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             },
             Err(error) => (refused::<DB, _, _>(asking, error), false),
         };
-        if is_clean {
+        if is_clean && !turn.is_stale::<DB>() {
             // Dropped, it is closed.
             in_time(owned.give_back()).await;
         }
@@ -203,7 +216,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 asking.note(false);
                 let rolled_back = answer(tx.rollback()).await;
                 let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-                let again = is_gone || is_conflict::<DB>(&error) || self.retry_if.is_reason(&error);
+                let is_refused = is_conflict::<DB>(&error) || is_stale::<DB>(&error);
+                let again = is_gone || is_refused || self.retry_if.is_reason(&error);
                 let turn = match again {
                     true => Turn::Again(error),
                     false => Turn::Answer(Err(error)),
@@ -265,7 +279,7 @@ async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()
 
 /// An error of the database before the body ran, or after it.
 fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreError) -> Turn<V, E> {
-    let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error);
+    let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error) || is_stale::<DB>(&error);
     let error = asking.refuse(error.into());
     match again {
         true => Turn::Again(error),

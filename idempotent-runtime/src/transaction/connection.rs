@@ -16,9 +16,11 @@ const DOING: &str = "running a transaction";
 impl<DB: SqlDatabase> OwnedConnection<DB> {
     pub(crate) async fn acquire(pool: &Pool<DB>) -> Result<Self, StoreError> {
         let acquired = pool.acquire().await;
-        acquired
-            .map(|pooled| Self(Some(pooled)))
-            .map_err(failure::<DB>)
+        acquired.map(Self::of).map_err(failure::<DB>)
+    }
+
+    pub(crate) fn of(pooled: PoolConnection<DB>) -> Self {
+        Self(Some(pooled))
     }
 
     pub(crate) async fn begin(
@@ -76,6 +78,12 @@ pub(super) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> 
 pub(super) fn is_broken<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
     causes.any(DB::is_broken)
+}
+
+/// Whether the server may only be read, as one that was the primary before a failover. Another
+/// connection may lead to the primary of now, and this one is closed.
+pub(crate) fn is_stale<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+    causes(error).any(DB::only_reads)
 }
 
 /// An error and what lies behind it.

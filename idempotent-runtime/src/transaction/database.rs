@@ -27,6 +27,9 @@ pub(crate) mod sealed {
         /// Whether this error says that another transaction was in the way.
         fn is_conflict(cause: &(dyn StdError + 'static)) -> bool;
 
+        /// Whether this error says that the server, or the session, may only be read.
+        fn only_reads(cause: &(dyn StdError + 'static)) -> bool;
+
         /// Whether the connection is gone. The last statement may or may not have been carried out.
         fn is_broken(error: &sqlx::Error) -> bool;
 
@@ -97,10 +100,20 @@ impl sealed::Dialect for sqlx::Postgres {
         code(cause, is_one) == Some(1)
     }
 
-    /// Class 08, and a server that shuts down or ended the connection.
+    /// `read_only_sql_transaction`.
+    fn only_reads(cause: &(dyn StdError + 'static)) -> bool {
+        let is_one = |said: &sqlx::postgres::PgDatabaseError| i64::from(said.code() == "25006");
+        code(cause, is_one) == Some(1)
+    }
+
+    /// Class 08, and a server that shuts down or ended the connection, as for the age of a
+    /// transaction.
     fn is_broken(error: &sqlx::Error) -> bool {
+        use sqlx::postgres::PgSeverity::{Fatal, Panic};
         let is_one = |said: &sqlx::postgres::PgDatabaseError| {
-            i64::from(said.code().starts_with("08") || said.code().starts_with("57P0"))
+            let is_end = matches!(said.severity(), Fatal | Panic)
+                || matches!(said.code(), "25P03" | "25P04");
+            i64::from(is_end || said.code().starts_with("08") || said.code().starts_with("57P0"))
         };
         is_cut(error) || code(error, is_one) == Some(1)
     }
@@ -119,7 +132,9 @@ impl SqlDatabase for sqlx::MySql {}
 impl sealed::Dialect for sqlx::MySql {
     fn prepare(isolation: Option<Isolation>) -> Vec<String> {
         let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", level(isolation));
-        let autocommit = "SET autocommit = 0".to_owned();
+        // Where it was off, a transaction may be open, which ends when it is set.
+        let autocommit = "SET @idempotent_autocommit = @@SESSION.autocommit, SESSION autocommit = 1, SESSION autocommit = 0";
+        let autocommit = autocommit.to_owned();
         [autocommit].into_iter().chain(isolation.map(set)).collect()
     }
 
@@ -127,7 +142,7 @@ impl sealed::Dialect for sqlx::MySql {
         "START TRANSACTION".to_owned()
     }
 
-    const RESTORE: Option<&'static str> = Some("SET autocommit = DEFAULT");
+    const RESTORE: Option<&'static str> = Some("SET SESSION autocommit = @idempotent_autocommit");
 
     /// A deadlock, a lock that was waited for too long, and a record that has changed since it was
     /// read.
@@ -136,10 +151,19 @@ impl sealed::Dialect for sqlx::MySql {
         matches!(code(cause, number), Some(1213 | 1205 | 1020))
     }
 
-    /// A server that shuts down, and a connection that was killed or timed out.
+    /// A server that runs with `--read-only`, a transaction or a session that only reads, and
+    /// InnoDB that only reads.
+    fn only_reads(cause: &(dyn StdError + 'static)) -> bool {
+        let number = |said: &sqlx::mysql::MySqlDatabaseError| i64::from(said.number());
+        matches!(code(cause, number), Some(1290 | 1792 | 1836 | 1874))
+    }
+
+    /// A server that shuts down, a connection that was killed or timed out, and a proxy whose
+    /// server has gone.
     fn is_broken(error: &sqlx::Error) -> bool {
         let number = |said: &sqlx::mysql::MySqlDatabaseError| i64::from(said.number());
-        is_cut(error) || matches!(code(error, number), Some(1053 | 1927 | 4031))
+        let is_end = |number| matches!(number, 1053 | 1152 | 1158..=1161 | 1184 | 1927 | 2000..=2999 | 3169 | 4031 | 9001);
+        is_cut(error) || code(error, number).is_some_and(is_end)
     }
 
     fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
@@ -169,6 +193,11 @@ impl sealed::Dialect for sqlx::Sqlite {
             code.unwrap_or_default() & 0xff
         };
         matches!(code(cause, number), Some(5 | 6))
+    }
+
+    /// A file has one server: a new connection finds the same.
+    fn only_reads(_: &(dyn StdError + 'static)) -> bool {
+        false
     }
 
     fn is_broken(error: &sqlx::Error) -> bool {

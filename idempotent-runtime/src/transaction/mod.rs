@@ -13,7 +13,7 @@ use sqlx::Pool;
 
 pub use self::{around::transaction, database::SqlDatabase};
 pub(crate) use self::{
-    connection::{CommitFailure, OwnedConnection},
+    connection::{CommitFailure, OwnedConnection, is_stale},
     database::sealed::Dialect,
     run::transact,
 };

@@ -6,7 +6,9 @@ use sqlx::Transaction;
 
 use super::{
     RetryIf, SqlDatabase, Transact,
-    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
+    connection::{
+        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+    },
 };
 use crate::{
     attempt::Attempt,
@@ -81,7 +83,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
             Err(error) => (Self::refused(error), false),
         };
-        if is_clean {
+        if is_clean && !turn.is_stale::<DB>() {
             // Dropped, it is closed.
             self.in_time(owned.give_back()).await;
         }
@@ -152,7 +154,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let mut is_aborted = false;
         if let Err(error) = &own {
-            if is_conflict::<DB>(error) || self.settings.retry_if.is_reason(error) {
+            let again = is_conflict::<DB>(error) || is_stale::<DB>(error);
+            if again || self.settings.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
             let probe = self.in_time(tx.execute("SELECT 1".to_owned())).await;
@@ -324,9 +327,20 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
 
     /// An error of the database outside the body.
     fn refused<T, E>(error: StoreError) -> Turn<T, E> {
-        match is_conflict::<DB>(&error) || is_broken::<DB>(&error) {
+        match is_conflict::<DB>(&error) || is_broken::<DB>(&error) || is_stale::<DB>(&error) {
             true => Turn::Again(Last::Error(error.into())),
             false => Turn::Instead(Instead::Refused(error.into())),
+        }
+    }
+}
+
+impl<T, E: StdError + 'static> Turn<T, E> {
+    /// Whether its connection may only read, so that the application's pool does not get it back.
+    fn is_stale<DB: SqlDatabase>(&self) -> bool {
+        match self {
+            Self::Own(Err(error)) | Self::Again(Last::Own(Err(error))) => is_stale::<DB>(error),
+            Self::Again(Last::Error(error)) => is_stale::<DB>(error),
+            _ => false,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         tables::{Column, Tables},
         walk::{self, MOST, Met, damaged, free},
     },
-    store::{StoreError, sql::Row as _},
+    store::{MYSQL_SESSION, StoreError, sql::Row as _},
 };
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
@@ -21,7 +21,7 @@ const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
 impl Dialect for MySql {
     query!(MySql);
 
-    /// Each statement commits by itself here, and changes nothing when it is repeated.
+    /// Each change of a table commits by itself here, and changes nothing when it is repeated.
     async fn migrate(
         connection: &mut MySqlConnection,
         tables: &Tables,
@@ -48,7 +48,7 @@ impl Dialect for MySql {
     const HAS_INDEXES_INSIDE: bool = true;
     const CURRENT: &'static str = "LOCK IN SHARE MODE";
     const LOCKING: &'static str = "FOR UPDATE";
-    const SESSION: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    const SESSION: &'static str = MYSQL_SESSION;
     const BEGIN: &'static str = "START TRANSACTION";
     const NOW: &'static str = NOW;
 
@@ -111,11 +111,9 @@ impl Dialect for MySql {
         rows.join(" UNION ALL ")
     }
 
+    /// A session may take an empty text for NULL, but no empty bytes.
     fn bytes(bytes: &[u8]) -> String {
-        match bytes {
-            [] => "''".to_owned(),
-            bytes => format!("x'{}'", hex(bytes)),
-        }
+        format!("x'{}'", hex(bytes))
     }
 
     const FINDS_OUT: bool = true;
@@ -177,7 +175,7 @@ async fn raise(
         messages, counters, ..
     } = tables;
     let mut text = format!(
-        "SELECT number INTO @idempotent_outbox_floor FROM {counters} WHERE message_key = '';
+        "SELECT number INTO @idempotent_outbox_floor FROM {counters} WHERE message_key = x'';
          UPDATE {counters} SET number = @idempotent_outbox_floor + 1
          WHERE message_key = {key} AND number <= @idempotent_outbox_floor"
     );

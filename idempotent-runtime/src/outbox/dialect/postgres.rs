@@ -24,7 +24,7 @@ const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 impl Dialect for Postgres {
     query!(Postgres);
 
-    /// All statements of one text are a transaction.
+    /// The lock ends with the transaction.
     async fn migrate(
         connection: &mut PgConnection,
         tables: &Tables,
@@ -81,8 +81,9 @@ impl Dialect for Postgres {
         listen(&mut notifications, &bell, &bell.is_live).await;
     }
 
+    /// Without a backslash, which `standard_conforming_strings` gives another meaning.
     fn bytes(bytes: &[u8]) -> String {
-        format!("'\\x{}'::bytea", hex(bytes))
+        format!("decode('{}', 'hex')", hex(bytes))
     }
 
     /// One statement takes the number and writes the message: the counter stays locked until the

@@ -23,12 +23,9 @@ impl Dialect for Sqlite {
         tables: &Tables,
         doing: &'static str,
     ) -> Result<(), StoreError> {
-        let text = format!("BEGIN IMMEDIATE;\n{}COMMIT;", tables.ddl::<Self>());
-        let migrated = Self::query(connection, text, doing).await;
-        if migrated.is_err() {
-            let _nothing_is_left_open = Self::query(connection, "ROLLBACK".to_owned(), doing).await;
-        }
-        migrated.map(drop)
+        Self::query(connection, tables.ddl::<Self>(), doing)
+            .await
+            .map(drop)
     }
 
     fn column(column: Column) -> &'static str {

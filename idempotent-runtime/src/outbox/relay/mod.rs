@@ -16,6 +16,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub(super) use self::work::connect;
 pub use self::{
     builder::{OnPoison, RelayBuilder},
     envelope::Envelope,

@@ -334,9 +334,11 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     }
 }
 
-/// Opens a connection of its own.
-async fn connect<DB: OutboxDatabase>(outbox: &Outbox<DB>) -> Result<DB::Connection, StoreError> {
-    const DOING: &str = "connecting a relay";
+/// Opens a connection of our own, which depends on nothing that is set elsewhere.
+pub(in crate::outbox) async fn connect<DB: OutboxDatabase>(
+    outbox: &Outbox<DB>,
+) -> Result<DB::Connection, StoreError> {
+    const DOING: &str = "connecting to the database of an outbox";
     let options = (*outbox.pool.connect_options()).clone();
     let options = options.disable_statement_logging();
     answered(async {

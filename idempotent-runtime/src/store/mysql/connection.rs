@@ -103,17 +103,24 @@ impl Server for MySql {
     }
 }
 
-/// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as
-/// its own settings or the application's say. It may begin another transaction where one ends: the
-/// statements that follow are answered and never committed. And unless told, it waits for a day for
-/// a table that another session changes or has locked.
+/// The text by which a session of ours depends on nothing that a server or a user sets.
+///
+/// A server may truncate in silence, take an empty text for NULL, refuse statements that go by no
+/// key, show some rows of many, leave statements uncommitted or lock the gaps between rows. It may
+/// begin another transaction where one ends: the statements that follow are answered and never
+/// committed.
+pub(crate) const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1,
+         SESSION completion_type = 'NO_CHAIN', SESSION sql_safe_updates = 0,
+         SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,
+         SESSION time_zone = '+00:00'";
+
+/// Unless told, a session waits for a day for a table that another one changes or has locked.
 fn settings(lock_wait: Duration) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
-         SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1,
-             SESSION completion_type = 'NO_CHAIN',
-             SESSION innodb_lock_wait_timeout = {seconds}, SESSION lock_wait_timeout = {seconds};
+        "{SESSION};
+         SET SESSION innodb_lock_wait_timeout = {seconds}, SESSION lock_wait_timeout = {seconds};
          SELECT VERSION(), CAST(@@max_allowed_packet AS UNSIGNED)"
     )
 }

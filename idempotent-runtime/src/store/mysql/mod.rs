@@ -2,7 +2,7 @@
 
 mod builder;
 mod calls;
-mod connection;
+pub(super) mod connection;
 pub(super) mod failure;
 mod inner;
 mod migrate;

@@ -39,7 +39,11 @@ pub(super) async fn run(
     fits(session, values, doing)?;
     let mut deadlocks = 0;
     loop {
-        match send(session.connection, query(statement, values)).await {
+        let query = match session.is_alone() {
+            true => query(statement, values),
+            false => query_elsewhere(statement, values),
+        };
+        match send(session.connection, query).await {
             Err(error) if session.is_alone() && deadlocks < DEADLOCKS && is_deadlock(&error) => {
                 deadlocks += 1;
                 let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(deadlocks)));
@@ -79,6 +83,39 @@ pub(super) fn query(
         .iter()
         .filter_map(|place| values.get(*place));
     values.fold(query, bind)
+}
+
+/// The same for a session that is not ours, which may take an empty parameter for NULL: empty values
+/// are written out.
+fn query_elsewhere(
+    statement: &Statement,
+    values: &[Value<'_>],
+) -> Query<'static, MySql, MySqlArguments> {
+    let mut parts = statement.text.split('?');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    let places = statement.places.iter();
+    let (mut places, mut given) = (places.filter_map(|place| values.get(*place)), Vec::new());
+    for part in parts {
+        match places.next() {
+            Some(value) if is_empty(value) => text.push_str("x''"),
+            value => {
+                text.push('?');
+                given.extend(value);
+            }
+        }
+        text.push_str(part);
+    }
+    given
+        .into_iter()
+        .fold(sqlx::query(AssertSqlSafe(text)), bind)
+}
+
+fn is_empty(value: &Value<'_>) -> bool {
+    match value {
+        Value::Bytes(bytes) => bytes.as_ref().is_some_and(|bytes| bytes.is_empty()),
+        Value::Text(text) => text.is_some_and(str::is_empty),
+        Value::Number(_) => false,
+    }
 }
 
 /// Refuses what the server would not read: it hangs up in the middle of a packet that is too large,

@@ -12,7 +12,7 @@ use sqlx::{
 
 use super::{failure, rows::Protocol};
 use crate::store::{
-    StoreError, StoreErrorKind,
+    StoreError,
     pool::{Place, Server},
     sql::{self, TablePrefix},
 };
@@ -65,8 +65,8 @@ fn settings(lock_wait: Duration) -> String {
 }
 
 impl Postgres {
-    /// How bytes come as text, and whether the user may update records, where they are, and tell
-    /// that they moved: a completion does both, and a claim neither.
+    /// Whether the user may update records, where they are, and tell that they moved: a completion
+    /// does both, and a claim neither.
     fn question(&self) -> String {
         // Behind a proxy a setting would stay with the server's connection, and with the client
         // that gets it next.
@@ -77,8 +77,7 @@ impl Postgres {
         let table = format!("to_regclass('{}records')::oid", self.prefix);
         format!(
             "{settings}
-             SELECT current_setting('bytea_output'),
-                 coalesce(has_any_column_privilege({table}, 'UPDATE'), true),
+             SELECT coalesce(has_any_column_privilege({table}, 'UPDATE'), true),
                  has_function_privilege('pg_catalog.pg_notify(text, text)', 'EXECUTE')"
         )
     }
@@ -94,15 +93,10 @@ impl Server for Postgres {
             opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
         let question = sqlx::raw_sql(AssertSqlSafe(self.question()));
         let row = connection.fetch_one(question).await.map_err(failed)?;
-        let form: String = row.try_get(0).map_err(failed)?;
-        if self.protocol == Protocol::Simple && form != "hex" {
-            let source = "bytes would come as the driver does not read them: set `bytea_output` to `hex` for the role or the database";
-            return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
-        }
         let may = |place| row.try_get::<bool, usize>(place).map_err(failed);
-        let lacks = if !may(1)? {
+        let lacks = if !may(0)? {
             Some(Right::Update(self.prefix.clone()))
-        } else if !may(2)? {
+        } else if !may(1)? {
             Some(Right::Tell)
         } else {
             None

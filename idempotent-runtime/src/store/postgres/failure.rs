@@ -56,8 +56,9 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
     let code = error.code();
     let code = code.as_deref().unwrap_or_default();
     match (code.get(..2).unwrap_or_default(), code) {
-        // Too many connections; a server that starts or shuts down; one that ended our connection.
-        (_, "53300" | "57P01" | "57P02" | "57P03" | "57P05") | ("08", _) => {
+        // Too many connections; a server that starts or shuts down; one that ended our connection,
+        // which lay idle or was in a transaction for too long.
+        (_, "53300" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04") | ("08", _) => {
             StoreErrorKind::Unavailable
         }
         // A lock that was not to be had, a deadlock, a serialization failure, a statement that took

@@ -1,6 +1,7 @@
 //! The store for people who run Postgres.
 
 mod builder;
+mod bytea;
 mod calls;
 mod connection;
 pub(super) mod failure;

@@ -7,7 +7,7 @@
 
 use std::{error::Error, ops::Range};
 
-use sqlx::{Row as _, postgres::PgRow};
+use sqlx::postgres::PgRow;
 
 use super::statements::place;
 use crate::store::{
@@ -42,9 +42,7 @@ impl<'r> Unpacked<'r> {
     pub(super) fn of(row: &'r PgRow, doing: &'static str) -> Result<Self, StoreError> {
         let corrupt =
             |cause: Cause| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(cause);
-        let packed: Option<Vec<u8>> = row
-            .try_get(place::RECORD)
-            .map_err(|error| corrupt(error.into()))?;
+        let packed = row.bytes(place::RECORD).map_err(corrupt)?;
         let record = packed.map(|bytes| Record::unpack(bytes).ok_or(Flaw::Torn));
         Ok(Self {
             row,

@@ -3,9 +3,6 @@
 
 use std::{error::Error, sync::Arc};
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-use sqlx::{ColumnIndex, Decode, Type};
-
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
@@ -24,24 +21,27 @@ pub(crate) trait Row {
     fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-impl<R: sqlx::Row> Row for R
-where
-    usize: ColumnIndex<R>,
-    Vec<u8>: for<'r> Decode<'r, R::Database> + Type<R::Database>,
-    String: for<'r> Decode<'r, R::Database> + Type<R::Database>,
-    i64: for<'r> Decode<'r, R::Database> + Type<R::Database>,
-{
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
+/// Reads a row as its driver does. The one of Postgres reads no bytes that a session has escaped.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+macro_rules! as_the_driver_does {
+    ($row:ty) => {
+        impl Row for $row {
+            fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+                Ok(sqlx::Row::try_get(self, place)?)
+            }
+            fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+                Ok(sqlx::Row::try_get(self, place)?)
+            }
+            fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
+                Ok(sqlx::Row::try_get(self, place)?)
+            }
+        }
+    };
 }
+#[cfg(feature = "mysql")]
+as_the_driver_does!(sqlx::mysql::MySqlRow);
+#[cfg(feature = "sqlite")]
+as_the_driver_does!(sqlx::sqlite::SqliteRow);
 
 /// Says which column of a row does not hold what this crate writes.
 #[derive(Debug, thiserror::Error)]

@@ -56,5 +56,6 @@ mod outbox;
 mod processes;
 mod sequences;
 mod servers;
+mod settings;
 mod sqlite;
 mod steps;

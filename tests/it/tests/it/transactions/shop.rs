@@ -8,7 +8,7 @@ use sqlx::{
     AssertSqlSafe, Connection, Database, Executor, MySql, MySqlPool, Pool, Postgres, Row, Sqlite,
     Transaction,
     mysql::MySqlPoolOptions,
-    postgres::PgPoolOptions,
+    postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
 use tempfile::TempDir;
@@ -195,6 +195,28 @@ impl PostgresShop {
     }
 }
 
+impl PostgresShop {
+    /// The shop whose pool and whose store connect so.
+    pub(crate) async fn set(options: PgConnectOptions) -> Self {
+        let prefix = servers::prefix();
+        let store = PostgresStore::builder().table_prefix(&prefix);
+        let store = store
+            .options(options.clone())
+            .expect("the options are used");
+        store.migrate().await.expect("tables");
+        let pool = PgPoolOptions::new().max_connections(16);
+        let shop = Self {
+            pool: pool
+                .connect_with(options)
+                .await
+                .expect("the server answers"),
+            store: Arc::new(store),
+            prefix,
+        };
+        with_orders(shop).await
+    }
+}
+
 /// A shop on MariaDB, or on MySQL where the variable names that.
 pub(crate) struct MariaDbShop {
     pool: MySqlPool,
@@ -225,6 +247,26 @@ impl MariaDbShop {
             store: Arc::new(store.expect("the server answers")),
             prefix,
         }
+    }
+}
+
+impl MariaDbShop {
+    /// The shop at a server whose sessions begin with this statement.
+    pub(crate) async fn set(url: &str, statement: String) -> Self {
+        let prefix = servers::prefix();
+        let store = MySqlStore::builder().table_prefix(&prefix);
+        let store = store.connect(url).await.expect("the server answers");
+        let pool = MySqlPoolOptions::new().max_connections(16);
+        let pool = pool.after_connect(move |connection, _| {
+            let statement = statement.clone();
+            Box::pin(async move { Self::run(connection, statement).await })
+        });
+        let shop = Self {
+            pool: pool.connect(url).await.expect("the server answers"),
+            store: Arc::new(store),
+            prefix,
+        };
+        with_orders(shop).await
     }
 }
 
