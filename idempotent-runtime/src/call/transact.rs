@@ -15,15 +15,16 @@ impl<P, K> CallBuilder<P, K> {
     /// and commits the record together with the rows. It takes one of the SQL stores, and a pool on
     /// the database in which the store keeps its records.
     ///
-    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) that also says how often
-    /// to try and in which isolation.
+    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) that also says for how
+    /// long to try again and in which isolation.
     ///
     /// * **The body may run more than once**, after the rows of the try before were rolled back. It
     ///   does so if another transaction was in the way: a deadlock, a serialization failure, or a
     ///   lock that was waited for too long. It also does so if the connection broke before the
     ///   commit, or may only read, as one to the primary of before a failover: that one is closed.
-    ///   So the closure is `Clone`: the values that it moves are cloned for each try. After 5 tries
-    ///   the caller gets the last error, and the key is free.
+    ///   So the closure is `Clone`: the values that it moves are cloned for each try. The tries come
+    ///   after pauses that are random and grow. After 10 seconds of tries the caller gets the last
+    ///   error, and the key is free.
     /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
     ///   body returned, or the body runs again. An answer counts as lost after the time that a
     ///   duplicate waits (10 seconds under `InFlight::Reject`). It is [`Error::CommitUnknown`] if
@@ -37,6 +38,13 @@ impl<P, K> CallBuilder<P, K> {
     ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. A
     ///   duplicate over the same handle waits before it takes a connection. A time-out of the
     ///   session's own for locks may end the wait earlier: [`Error::Store`], transient.
+    ///
+    /// **No wait of the library's own is without a limit.** A connection is waited for as long as
+    /// the pool's `acquire_timeout` says. The answer to each statement of the library is waited for
+    /// as long as a duplicate waits, and for a second at least (10 seconds under
+    /// `InFlight::Reject`): to BEGIN, claim, savepoint, record, COMMIT and ROLLBACK. Then the
+    /// connection is closed, and nothing stands, or the commit is found out. Statements of the body
+    /// wait as long as the session and the driver let them.
     ///
     /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction
     /// holds the key. Effects of the body outside the database happen at least once.

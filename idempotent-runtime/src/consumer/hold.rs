@@ -9,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use crate::{attempt::Attempt, clock::Timer, error::BoxError, run::race};
+use crate::{
+    attempt::{Attempt, try_current},
+    clock::Timer,
+    error::BoxError,
+    run::race,
+};
 
 type Extending<'a> = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>>;
 
@@ -41,6 +46,14 @@ impl Hold {
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt.clone());
         if self.is_lost() {
             attempt.lose();
+        }
+    }
+
+    /// The same for the attempt whose body runs here: a handler in a transaction is not handed it.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(super) fn begins_here(&self) {
+        if let Some(attempt) = try_current() {
+            self.begins(&attempt);
         }
     }
 

@@ -34,6 +34,9 @@ impl<P> Delivery<'_, P, Numbered> {
     ///
     /// Use `run` for all messages of a consumer, or the forms with a transaction.
     ///
+    /// The handler asks [`current`](crate::current) whether the broker still
+    /// [holds](Self::keep_alive) the message for it.
+    ///
     /// # Panics
     ///
     /// If the handler does. The message is not settled then, and comes again.
@@ -52,14 +55,16 @@ impl<P> Delivery<'_, P, Numbered> {
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
         let settings = pool.into_transact().map_retry_if(OfHandler);
-        let too_often = self.is_delivered_too_often();
+        let (hold, too_often) = (Hold::default(), self.is_delivered_too_often());
+        let hold = &hold;
         let handled = async move |tx: &mut <D::Database as Database>::Connection| {
+            hold.begins_here();
             if too_often {
                 return Err(Failure::TooOften);
             }
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
-        self.dispose(&Hold::default(), async |request, on_error| {
+        self.dispose(hold, async |request, on_error| {
             let typed = Typed {
                 on_error,
                 keep: Whole,
@@ -88,14 +93,14 @@ impl<P> Delivery<'_, P, Numbered> {
         P: OnError<E>,
         F: AsyncFnOnce(&mut C) -> Result<T, E>,
     {
-        let too_often = self.is_delivered_too_often();
+        let (hold, too_often) = (Hold::default(), self.is_delivered_too_often());
         let handled = async |tx: &mut C| {
+            hold.begins_here();
             if too_often {
                 return Err(Failure::TooOften);
             }
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
-        let hold = Hold::default();
         let mut proof = Proof::Commit;
         let decided = self.decide(&hold, async |request, on_error| {
             let typed = Typed {

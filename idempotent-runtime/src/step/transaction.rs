@@ -1,38 +1,28 @@
 //! A step in a transaction: its rows and its record stand together.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+mod lost;
+mod turn;
 
-use sqlx::{Pool, Transaction};
+use std::{error::Error as StdError, time::Duration};
 
+use sqlx::Pool;
+
+use self::turn::{Ended, Turns};
 use super::{
     StepContext, StepLabel,
     described::Described,
     name::named,
-    permit::{self, Begun, INSIDE, Permit},
+    permit::{self, Begun},
 };
 use crate::{
-    attempt::Asking,
     error::Error,
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
-    policy::{OnCrash, Verdict},
-    record::{Step, StepState, Version},
+    policy::OnCrash,
     request::Fingerprintable,
-    run::{
-        race,
-        typed::{
-            Typed,
-            read::replay,
-            record::{Place, keep},
-        },
-    },
-    store::{Savepoint, SqlConnection, StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
-    transaction::{CommitFailure, Isolation, OwnedConnection, SqlDatabase, is_stale},
+    run::typed::{Typed, read::replay},
+    transaction::{RETRY_FOR, SqlDatabase},
 };
-
-/// How long one look at a commit may take, and how long it is until the next.
-const ONE_LOOK: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes a step of a body whose rows and whose record stand together: it begins a transaction on
 /// the pool, runs the body in it, and commits both.
@@ -40,6 +30,15 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The pool leads to the database in which the store keeps its records. The transaction is READ
 /// COMMITTED. An `Err` rolls it back. A step of the same name in another attempt waits for how it
 /// ends. [`in_transaction`] takes arguments to compare, and says what becomes of an `Err`.
+///
+/// **The body may run more than once**, after the rows of the try before were rolled back. It does
+/// if another transaction was in the way, or if the connection broke before the commit. So the
+/// closure is `Clone`. The tries come after pauses that are random and grow. After 10 seconds of
+/// tries, or where the lease is lost, the caller gets the last error, and the step may run again.
+///
+/// **No wait of the library's own is without a limit.** A connection is waited for as long as the
+/// pool's `acquire_timeout` says, and the answer to each statement of the library for 10 seconds.
+/// A commit without an answer is looked for as long as the lease stood when it was sent.
 ///
 /// On SQLite the transaction keeps every other write from the file, heartbeats among them. Keep it
 /// shorter than a third of the lease.
@@ -49,8 +48,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// As [`StepCall::run`](super::StepCall::run), and [`Error::Store`] where the database fails. If
-/// another transaction was in the way, nothing stands, and the step may run again.
+/// As [`StepCall::run`](super::StepCall::run), and [`Error::Store`] where the database fails.
 ///
 /// # Cancel safety
 ///
@@ -87,7 +85,7 @@ where
     N: StepLabel,
     E: FromRefusal + StdError + 'static,
     Whole: Keep<T>,
-    F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
+    F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
 {
     in_transaction(name, pool).run(body).await
 }
@@ -105,6 +103,7 @@ pub fn in_transaction<N: StepLabel, DB: SqlDatabase>(name: N, pool: &Pool<DB>) -
             is_version: false,
         },
         pool,
+        retry_for: RETRY_FOR,
         on_error: Released,
     }
 }
@@ -115,6 +114,7 @@ pub fn in_transaction<N: StepLabel, DB: SqlDatabase>(name: N, pool: &Pool<DB>) -
 pub struct StepIn<'a, DB: SqlDatabase, P = Released> {
     described: Described,
     pool: &'a Pool<DB>,
+    retry_for: Duration,
     on_error: P,
 }
 
@@ -125,12 +125,19 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
         self
     }
 
-    /// A function from `&E` to [`Verdict`] or [`Unrecorded`](crate::Unrecorded) decides what
+    /// Sets for how long the body runs again when other transactions are in its way, as
+    /// [`Transact::retry_for`](crate::transaction::Transact::retry_for) does.
+    pub fn retry_for(self, retry_for: Duration) -> Self {
+        Self { retry_for, ..self }
+    }
+
+    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded) decides what
     /// becomes of an `Err`. Its rows are rolled back in any case.
     pub fn on_error<C>(self, classify: C) -> StepIn<'a, DB, Classified<C>> {
         StepIn {
             described: self.described,
             pool: self.pool,
+            retry_for: self.retry_for,
             on_error: Classified(classify),
         }
     }
@@ -149,29 +156,34 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
         E: FromRefusal + StdError + 'static,
         P: OnError<E>,
         Whole: Keep<T>,
-        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
+        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
     {
         let typed = Typed {
             on_error: self.on_error,
             keep: Whole,
         };
         let asking = self.described.asking();
+        let turns = Turns {
+            pool: self.pool,
+            retry_for: self.retry_for,
+            asking: &asking,
+        };
         let refused = |error: Error| {
             asking.answered(Some(&error));
             Err(E::from_refusal(error))
         };
         let (permit, stands) = match Box::pin(permit::begin(self.described)).await {
-            Ok(Begun::Run(mut permit)) => {
-                let ended = in_own(&mut permit, &typed, self.pool, body, &asking).await;
-                match ended {
-                    Ok(Ended::Own(own)) => return own,
-                    Ok(Ended::Stands(step)) => (permit, step),
-                    Err(error) => return refused(error),
-                }
-            }
+            Ok(Begun::Run(mut permit)) => match turns.run(&mut permit, &typed, body).await {
+                Ok(Ended::Own(own) | Ended::Conflict(own)) => return own,
+                Ok(Ended::Stands(step)) => (permit, step),
+                Err(error) => return refused(error),
+            },
             Ok(Begun::Unprotected(context)) => {
-                let ended = unprotected(self.pool, context, body, &asking).await;
-                return ended.unwrap_or_else(refused);
+                return match turns.unprotected(context, body).await {
+                    Ok(Ended::Own(own) | Ended::Conflict(own)) => own,
+                    Ok(Ended::Stands(_)) => unreachable!("it has no record"),
+                    Err(error) => refused(error),
+                };
             }
             Ok(Begun::Recorded(permit, step)) => (permit, step),
             Err(error) => return refused(error),
@@ -180,201 +192,5 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
         let (described, outcome) = (permit.described(), stands.outcome.as_ref());
         let read = replay(&permit.place(), &described, &typed, outcome).await;
         read.unwrap_or_else(refused)
-    }
-}
-
-/// How a step in a transaction of its own ended.
-enum Ended<T, E> {
-    Own(Result<T, E>),
-    /// Another outcome stands under its name.
-    Stands(Arc<Step>),
-}
-
-/// Runs the body in a transaction: the step's row is the first statement, and the fence the last.
-async fn in_own<DB, T, E, P, F>(
-    permit: &mut Permit,
-    typed: &Typed<P, Whole>,
-    pool: &Pool<DB>,
-    body: F,
-    asking: &Asking,
-) -> Result<Ended<T, E>, Error>
-where
-    DB: SqlDatabase,
-    E: FromRefusal + StdError + 'static,
-    P: OnError<E>,
-    Whole: Keep<T>,
-    F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
-{
-    let mut owned = OwnedConnection::acquire(pool).await?;
-    let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-    let begun = permit.step(StepState::Begun, None);
-    if let Some(stands) = permit
-        .write_in(tx.connection(), permit.seen, &begun)
-        .await?
-    {
-        return Ok(Ended::Stands(stands));
-    }
-    let (attempt, context) = (permit.attempt.clone(), permit.context());
-    let savepoint = Savepoint::set(&mut *tx).await?;
-    let within = context.within();
-    let own = within.enter(body(&mut *tx, context));
-    let mut own = INSIDE.scope(attempt, own).await;
-    let is_refused = own.is_err() && within.is_refused();
-    asking.note(is_refused);
-    if let Err(error) = &own {
-        let verdict = typed.on_error.verdict(error, Verdict::Release);
-        if tx.rollback().await.is_ok() && !is_stale::<DB>(error) {
-            owned.give_back().await;
-        }
-        match verdict {
-            Verdict::Replay if is_refused => return Ok(Ended::Own(own)),
-            Verdict::Release => return Ok(Ended::Own(own)),
-            Verdict::Uncertain => {
-                permit.record_doubt().await?;
-                return Ok(Ended::Own(own));
-            }
-            Verdict::Replay => {}
-        }
-        // Without its rows it is a step like any other. Nothing is left of an error that cannot be
-        // kept.
-        let place = Place {
-            forgets_errors: true,
-            ..permit.place()
-        };
-        let Some(outcome) = keep(&place, typed, &mut own).await else {
-            return Ok(Ended::Own(own));
-        };
-        let stands = permit.record(outcome).await?;
-        return Ok(stands.map_or(Ended::Own(own), Ended::Stands));
-    }
-    let Some(outcome) = keep(&permit.place(), typed, &mut own).await else {
-        return Ok(Ended::Own(own));
-    };
-    check_end(savepoint, &mut *tx, permit.attempt.operation_name()).await?;
-    let done = permit.step(StepState::Done, Some(outcome));
-    let stands = permit
-        .write_in(tx.connection(), Some(begun.version), &done)
-        .await?;
-    if let Some(stands) = stands {
-        return Ok(Ended::Stands(stands));
-    }
-    permit.commits();
-    commit(permit, tx, pool, &done).await?;
-    owned.give_back().await;
-    permit.has_committed();
-    Ok(Ended::Own(own))
-}
-
-/// Refuses a transaction that has ended although its body says that all is well: the rows are gone,
-/// and what is written now would stand without them.
-async fn check_end(
-    savepoint: Savepoint,
-    connection: &mut impl SqlConnection,
-    operation: &Arc<str>,
-) -> Result<(), Error> {
-    let ended = |error| {
-        tracing::warn!(%operation, %error, "the transaction of a step has ended before its body did");
-        let operation = Arc::clone(operation);
-        Error::TransactionEnded { operation }
-    };
-    savepoint.release(connection).await.map_err(ended)
-}
-
-/// Commits, and finds out a commit whose answer is lost by the step's row.
-async fn commit<DB: SqlDatabase>(
-    permit: &Permit,
-    tx: Transaction<'_, DB>,
-    pool: &Pool<DB>,
-    done: &Step,
-) -> Result<(), Error> {
-    let Err(error) = tx.commit().await else {
-        return Ok(());
-    };
-    let error = match CommitFailure::of::<DB>(error) {
-        CommitFailure::Conflict(error) | CommitFailure::Refused(error) => return Err(error.into()),
-        CommitFailure::Unknown => StoreError::new(StoreErrorKind::Unavailable, "committing a step"),
-    };
-    match find_out(permit, pool, done).await {
-        Some(true) => Ok(()),
-        Some(false) => Err(error.into()),
-        None => {
-            permit.poison(&error);
-            Err(error.into())
-        }
-    }
-}
-
-/// Looks until the database tells whether the step stands, for as long as the lease does.
-async fn find_out<DB: SqlDatabase>(permit: &Permit, pool: &Pool<DB>, done: &Step) -> Option<bool> {
-    let timer = permit.handle.timer();
-    while !permit.lease.is_over(timer.now()) {
-        match race(stands(permit, pool, done), timer.sleep(ONE_LOOK)).await {
-            Some(Ok(stands)) => return Some(stands),
-            Some(Err(error)) => tracing::debug!(%error, "a commit is not found out yet"),
-            None => tracing::debug!("the database is silent about a commit"),
-        }
-        timer.sleep(PAUSE).await;
-    }
-    None
-}
-
-/// Tells whether the step stands. It looks by a write, which waits while the earlier transaction is
-/// still open, and is rolled back.
-async fn stands<DB: SqlDatabase>(
-    permit: &Permit,
-    pool: &Pool<DB>,
-    done: &Step,
-) -> Result<bool, StoreError> {
-    let mut owned = OwnedConnection::acquire(pool).await?;
-    let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-    let probe = Step {
-        version: Version::random(),
-        ..done.clone()
-    };
-    let found = permit.try_write_in(tx.connection(), None, &probe).await?;
-    if tx.rollback().await.is_ok() {
-        owned.give_back().await;
-    }
-    Ok(match found {
-        StepWrite::Stands(step) => step.version == done.version,
-        StepWrite::Written | StepWrite::Lost(_) => false,
-    })
-}
-
-/// Runs the body in a transaction, and keeps no record.
-async fn unprotected<DB, T, E, F>(
-    pool: &Pool<DB>,
-    context: StepContext,
-    body: F,
-    asking: &Asking,
-) -> Result<Result<T, E>, Error>
-where
-    DB: SqlDatabase,
-    E: StdError + 'static,
-    F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
-{
-    let mut owned = OwnedConnection::acquire(pool).await?;
-    let isolation = Some(Isolation::ReadCommitted);
-    let mut tx = owned.begin(isolation).await?;
-    let operation = Arc::clone(context.attempt.operation_name());
-    let savepoint = Savepoint::set(&mut *tx).await?;
-    let within = context.within();
-    let own = within.enter(body(&mut *tx, context)).await;
-    asking.note(own.is_err() && within.is_refused());
-    if own.is_ok() {
-        check_end(savepoint, &mut *tx, &operation).await?;
-    }
-    let ended = match &own {
-        Ok(_) => tx.commit().await,
-        Err(_) => tx.rollback().await,
-    };
-    match (ended, own) {
-        (Ok(()), Err(own)) if is_stale::<DB>(&own) => Ok(Err(own)),
-        (Ok(()), own) => {
-            owned.give_back().await;
-            Ok(own)
-        }
-        (Err(_), Err(own)) => Ok(Err(own)),
-        (Err(error), Ok(_)) => Err(DB::store_error(error, "committing a step").into()),
     }
 }

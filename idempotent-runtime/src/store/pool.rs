@@ -15,6 +15,7 @@ use std::{
 
 use sqlx::{ConnectOptions, Connection, Database, Pool};
 use tokio::{
+    runtime,
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
@@ -45,6 +46,9 @@ pub(crate) struct ConnectionPool<S: Server> {
 /// A connection that is open.
 struct Open<C> {
     connection: C,
+    /// Whose reactor wakes it. While that runtime rests, nobody hears an answer on it. So it is lent
+    /// to no other runtime.
+    runtime: Option<runtime::Id>,
     opened: Moment,
     /// When it came back, or was opened.
     used: Moment,
@@ -199,11 +203,13 @@ impl<S: Server> ConnectionPool<S> {
         let open = match self.take(Moment::now()) {
             Some(open) => open,
             None => {
+                self.make_room();
                 let connection = self.server.open(doing);
                 let connection = limited(self.limits.connect, doing, connection).await?;
                 let now = Moment::now();
                 Open {
                     connection,
+                    runtime: here(),
                     opened: now,
                     used: now,
                 }
@@ -216,18 +222,27 @@ impl<S: Server> ConnectionPool<S> {
         })
     }
 
-    /// The connection that came back last, unless that is too long ago. Then it is so for all of
-    /// them, and they are closed.
+    /// The connection of this runtime that came back last. Those that came back too long ago are
+    /// closed.
     fn take(&self, now: Moment) -> Option<Open<S::Connection>> {
-        let mut idle = self.idle();
-        let last = idle.pop()?;
-        if now.since(last.used) < LONGEST_IDLE {
-            return Some(last);
-        }
-        let old = std::mem::take(&mut *idle);
+        let (here, mut idle) = (here(), self.idle());
+        let is_old = |open: &mut Open<_>| now.since(open.used) >= LONGEST_IDLE;
+        let old: Vec<_> = idle.extract_if(.., is_old).collect();
+        let last = idle.iter().rposition(|open| open.runtime == here);
+        let taken = last.map(|place| idle.remove(place));
         drop(idle);
-        drop((last, old));
-        None
+        drop(old);
+        taken
+    }
+
+    /// Closes the connection that lies idle for longest if there would be too many with a new one.
+    fn make_room(&self) {
+        let most = usize::try_from(self.limits.connections.max(1)).unwrap_or(usize::MAX);
+        let lent = most.saturating_sub(self.permits.available_permits());
+        let mut idle = self.idle();
+        let oldest = (idle.len() + lent > most && !idle.is_empty()).then(|| idle.remove(0));
+        drop(idle);
+        drop(oldest);
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Open<S::Connection>>> {
@@ -266,6 +281,12 @@ impl<S: Server> PooledConnection<'_, S> {
         }
         answer
     }
+}
+
+/// The runtime that the caller runs on.
+fn here() -> Option<runtime::Id> {
+    let handle = runtime::Handle::try_current().ok();
+    handle.map(|handle| handle.id())
 }
 
 /// Awaits an answer for so long, and no longer.

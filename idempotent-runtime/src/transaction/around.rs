@@ -5,7 +5,7 @@ use std::{error::Error as StdError, sync::Arc};
 use sqlx::{Database, Transaction};
 
 use super::{
-    IntoTransact, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
+    Backoff, IntoTransact, LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
     connection::{
         CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
     },
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     attempt::Asking,
+    clock::{Timer as _, TokioTimer},
     error::Error,
     outcome::FromRefusal,
     run::{OpenTransaction, RecordedIn},
@@ -23,13 +24,14 @@ use crate::{
 /// gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in), record
 /// their outcomes in it.
 ///
-/// `pool` is `&pool`, or a [`Transact`] with how often and in which isolation.
+/// `pool` is `&pool`, or a [`Transact`] with for how long and in which isolation.
 ///
 /// * **The body may run more than once.** It does when another transaction was in the way (a
 ///   deadlock, a serialization failure, a lock that was waited for too long). It does when the
 ///   connection broke before the commit, too, or may only read, as one to the primary of before a
 ///   failover: that one is closed. All rows of the run before were rolled back. So the closure is
-///   `Clone`. After 5 tries the caller gets the last error.
+///   `Clone`. The tries come after pauses that are random and grow. After 10 seconds of tries the
+///   caller gets the last error.
 /// * **An `Err` rolls everything back**, also the records that were written inside. So an error
 ///   that a call inside has recorded is forgotten, and the call runs again next time. Return
 ///   `Ok(Err(error))` to commit it.
@@ -43,6 +45,12 @@ use crate::{
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of
 /// it, with [`transact`](crate::CallBuilder::transact), protects all of it.
+///
+/// **No wait of the library's own is without a limit.** A connection is waited for as long as the
+/// pool's `acquire_timeout` says, and the answer to each statement of the library for 10 seconds:
+/// to BEGIN, the savepoint, COMMIT and ROLLBACK. Then the connection is closed, and nothing stands,
+/// or the commit is found out. Statements of the body, and of calls inside, wait as long as the
+/// session and the driver let them.
 ///
 /// A duplicate waits in the database until the first transaction has ended; the session's own
 /// time-outs decide how long. While a call outside a transaction holds a key, the call inside is
@@ -104,7 +112,7 @@ where
     F: AsyncFnOnce(&mut <T::Database as Database>::Connection) -> Result<V, E> + Clone,
 {
     let settings = pool.into_transact();
-    let mut left = settings.tries;
+    let (timer, mut backoff) = (TokioTimer::new(), Backoff::new(settings.retry_for));
     let asking = Asking::once();
     loop {
         let last = match Box::pin(settings.once(body.clone(), &asking)).await {
@@ -128,12 +136,11 @@ where
                 }
             }
         };
-        left = left.saturating_sub(1);
-        if left == 0 {
+        let Some(pause) = backoff.pause(timer.now()) else {
             return Err(last);
-        }
-        tracing::debug!(left, "a transaction is tried again");
-        tokio::time::sleep(PAUSE).await;
+        };
+        tracing::debug!(?pause, "a transaction is tried again");
+        timer.sleep(pause).await;
     }
 }
 
@@ -179,8 +186,9 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             Ok(owned) => owned,
             Err(error) => return refused::<DB, _, _>(asking, error),
         };
-        let (turn, is_clean) = match owned.begin(self.isolation).await {
-            Ok(mut tx) => match Savepoint::set(&mut *tx).await {
+        let begun = in_time(owned.begin(self.isolation)).await;
+        let (turn, is_clean) = match begun.unwrap_or_else(|| Err(silence::<DB>())) {
+            Ok(mut tx) => match set_savepoint::<DB>(&mut tx).await {
                 Ok(savepoint) => {
                     let open = OpenTransaction::on(tx.connection());
                     let own = open.enter(body(&mut *tx)).await;
@@ -251,6 +259,13 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             ),
         }
     }
+}
+
+async fn set_savepoint<DB: SqlDatabase>(
+    tx: &mut Transaction<'_, DB>,
+) -> Result<Savepoint, StoreError> {
+    let set = in_time(Savepoint::set(&mut **tx)).await;
+    set.unwrap_or_else(|| Err(silence::<DB>()))
 }
 
 /// Forgets the place before the body, and returns the outcomes that prove a commit: those that no

@@ -61,21 +61,21 @@ fn failure<DB: SqlDatabase>(error: sqlx::Error) -> StoreError {
 }
 
 /// The database has not answered in time.
-pub(super) fn silent() -> sqlx::Error {
+pub(crate) fn silent() -> sqlx::Error {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
-pub(super) fn silence<DB: SqlDatabase>() -> StoreError {
+pub(crate) fn silence<DB: SqlDatabase>() -> StoreError {
     failure::<DB>(silent())
 }
 
 /// Whether another transaction was in the way.
-pub(super) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+pub(crate) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(DB::is_conflict)
 }
 
 /// Whether the connection is gone.
-pub(super) fn is_broken<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+pub(crate) fn is_broken<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
     causes.any(DB::is_broken)
 }

@@ -1,6 +1,7 @@
 //! Transactions that the library owns. It begins one, runs the body, commits, and tries again.
 
 mod around;
+mod backoff;
 mod connection;
 mod database;
 mod lost;
@@ -13,15 +14,21 @@ use sqlx::Pool;
 
 pub use self::{around::transaction, database::SqlDatabase};
 pub(crate) use self::{
-    connection::{CommitFailure, OwnedConnection, is_stale},
+    backoff::Backoff,
+    connection::{
+        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+    },
     database::sealed::Dialect,
     run::transact,
 };
 
 /// How long a database may be silent, unless it is set how long a duplicate waits.
-const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
-/// How long a call waits before it tries again.
+/// For how long a transaction is tried again, unless that is set.
+pub(crate) const RETRY_FOR: Duration = Duration::from_secs(10);
+
+/// How long it is from one look to the next.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How much a transaction sees of others that run at the same time.
@@ -41,27 +48,31 @@ pub enum Isolation {
 /// ```
 /// # #[cfg(feature = "sqlite")]
 /// # fn listing(pool: &sqlx::SqlitePool) {
+/// use std::time::Duration;
+///
 /// use idempotent_runtime::transaction::{Isolation, Transact};
 ///
-/// let settings = Transact::new(pool).tries(3).isolation(Isolation::Serializable);
+/// let settings = Transact::new(pool)
+///     .retry_for(Duration::from_secs(3))
+///     .isolation(Isolation::Serializable);
 /// # let _ = settings;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Transact<DB: SqlDatabase, Q = DatabaseErrorsOnly> {
     pool: Pool<DB>,
-    tries: u32,
+    retry_for: Duration,
     isolation: Option<Isolation>,
     retry_if: Q,
 }
 
 impl<DB: SqlDatabase> Transact<DB> {
-    /// Takes this pool: 5 tries, and the session's own isolation.
+    /// Takes this pool: a conflict is tried again for 10 seconds, in the session's own isolation.
     #[must_use]
     pub fn new(pool: &Pool<DB>) -> Self {
         Self {
             pool: pool.clone(),
-            tries: 5,
+            retry_for: RETRY_FOR,
             isolation: None,
             retry_if: DatabaseErrorsOnly,
         }
@@ -69,12 +80,14 @@ impl<DB: SqlDatabase> Transact<DB> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Sets how often the body may run when other transactions are in its way. The first run
-    /// counts.
+    /// Sets for how long the body runs again when other transactions are in its way, counted from
+    /// the end of the first try. Zero is one run. A try that has begun is not cut short.
+    ///
+    /// A pause comes before each try: a random time of at most 5 ms, and of at most twice as long
+    /// each time, up to half a second.
     #[must_use]
-    pub fn tries(self, tries: u32) -> Self {
-        let tries = tries.max(1);
-        Self { tries, ..self }
+    pub fn retry_for(self, retry_for: Duration) -> Self {
+        Self { retry_for, ..self }
     }
 
     /// Sets the isolation. SQLite has one, and begins with `BEGIN IMMEDIATE` whatever is said here.
@@ -97,7 +110,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     pub(crate) fn map_retry_if<R>(self, map: impl FnOnce(Q) -> R) -> Transact<DB, R> {
         Transact {
             pool: self.pool,
-            tries: self.tries,
+            retry_for: self.retry_for,
             isolation: self.isolation,
             retry_if: map(self.retry_if),
         }

@@ -3,7 +3,7 @@
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use super::{
-    LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
+    Backoff, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
     connection::silence,
     lost::Fate,
     turn::{Last, Try, Turn},
@@ -51,7 +51,7 @@ where
     let is_recorded = request.in_transaction();
     let handle = request.handle.clone();
     let mut call = ActiveCall::new(request);
-    let mut tries = Tries::new(&call, settings.tries);
+    let mut tries = Tries::new(&call, settings.retry_for);
     if let Some(ended) = call.find_ended().await {
         return typed.instead(&mut call, ended).await;
     }
@@ -146,11 +146,11 @@ fn tell_again(call: &ActiveCall) {
     observers.transition(&request.operation, &request.id, 1, RecordChange::TriedAgain);
 }
 
-/// How many tries are left, and until when it waits.
+/// For how long it is tried again, and until when it waits.
 struct Tries<'h> {
     /// Its turn among the calls of this record in this process.
     turn: Option<First<'h>>,
-    left: u32,
+    backoff: Backoff,
     /// How long a duplicate waits, and how long it has waited in this process.
     patience: Duration,
     waited: Duration,
@@ -163,14 +163,14 @@ struct Tries<'h> {
 }
 
 impl<'h> Tries<'h> {
-    fn new(call: &ActiveCall, tries: u32) -> Self {
+    fn new(call: &ActiveCall, retry_for: Duration) -> Self {
         let (patience, answers_within) = match call.request.in_flight {
             InFlight::Wait(at_most) => (at_most, at_most.max(SHORTEST)),
             InFlight::Reject => (Duration::ZERO, LONGEST_SILENCE),
         };
         Self {
             turn: None,
-            left: tries,
+            backoff: Backoff::new(retry_for),
             patience,
             waited: Duration::ZERO,
             answers_within,
@@ -204,12 +204,12 @@ impl<'h> Tries<'h> {
 
     /// Whether the call is tried again, after a pause.
     async fn again(&mut self, call: &ActiveCall) -> bool {
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
+        let timer = call.request.handle.timer();
+        let Some(pause) = self.backoff.pause(timer.now()) else {
             return false;
-        }
+        };
         tell_again(call);
-        call.request.handle.timer().sleep(PAUSE).await;
+        timer.sleep(pause).await;
         true
     }
 

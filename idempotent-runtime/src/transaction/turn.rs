@@ -79,7 +79,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Ok(owned) => owned,
             Err(error) => return Self::refused(error),
         };
-        let (turn, is_clean) = match owned.begin(self.settings.isolation).await {
+        let begun = race(owned.begin(self.settings.isolation), self.limit()).await;
+        let (turn, is_clean) = match begun.unwrap_or_else(|| Err(silence::<DB>())) {
             Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
             Err(error) => (Self::refused(error), false),
         };

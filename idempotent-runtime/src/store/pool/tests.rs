@@ -188,3 +188,35 @@ async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
 
     assert_eq!(lent(&pool, Ok(()), 0).await, 2, "nor is the other one");
 }
+
+#[test]
+fn mend_17_a_connection_is_lent_to_the_runtime_that_opened_it() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let pool = ConnectionPool::new(Numbered::default(), limits);
+    let [one, other] = [(), ()].map(|()| {
+        let runtime = runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime")
+    });
+    let lend = |runtime: &runtime::Runtime| runtime.block_on(lent(&pool, Ok(()), 0));
+    let numbers = [lend(&one), lend(&other), lend(&one), lend(&other)];
+    assert_eq!(numbers, [0, 1, 0, 1]);
+
+    // No more than two are open, whoever has opened them.
+    let both = one.block_on(async {
+        let first = pool.acquire("testing").await.expect("there is room");
+        let second = pool.acquire("testing").await.expect("there is room");
+        let both = [*first, *second];
+        first.release(Ok(())).expect("it is passed on");
+        second.release(Ok(())).expect("it is passed on");
+        both
+    });
+    assert_eq!(both, [0, 2]);
+    assert_eq!(
+        [lend(&other), lend(&one)],
+        [3, 2],
+        "the oldest one is closed"
+    );
+}

@@ -3,6 +3,7 @@
 mod bad_input;
 mod batches;
 mod holds;
+mod holds_in_transactions;
 mod kafka;
 mod leases;
 mod nested;

@@ -1,5 +1,7 @@
 //! Steps in a transaction: their rows and their record stand together.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use idempotent_runtime::{
     Error, Idempotency, StepContext, StoreErrorKind, Verdict,
     outbox::Message,
@@ -32,9 +34,13 @@ async fn post<S: Shop<Database: SqlDatabase>>(
     item: i64,
     ends: Result<(), PlaceError>,
 ) -> Result<i64, PlaceError> {
+    let is_sold_out = ends.is_err();
     step_in("ledger", shop.pool(), async |tx, _: StepContext| {
         shop.order(tx, item).await?;
-        ends.map(|()| item)
+        match is_sold_out {
+            true => sold_out(),
+            false => Ok(item),
+        }
     })
     .await
 }
@@ -267,11 +273,11 @@ async fn every_cut_leaves_both_or_neither<S: Remote + Shop<Database: SqlDatabase
             let proxy = Proxy::to(server).await.expect("a proxy");
             let shop = S::through(proxy.address()).await;
             let idem = Idempotency::new(shop.store());
-            let mut is_first = true;
-            let mut posts = async || {
+            let is_first = AtomicBool::new(true);
+            let posts = async || {
                 step_in("ledger", shop.pool(), async |tx, _| {
                     shop.order(tx, 7).await?;
-                    if std::mem::take(&mut is_first) {
+                    if is_first.swap(false, Ordering::SeqCst) {
                         proxy.cut_after(message, cut);
                     }
                     Ok::<_, PlaceError>(7)

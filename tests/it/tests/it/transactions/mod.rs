@@ -34,6 +34,7 @@ mod meetings;
 mod outcomes;
 mod owned;
 mod refusals;
+mod runtimes;
 mod savepoints;
 mod shapes;
 pub(crate) mod shop;

@@ -11,6 +11,7 @@ use std::{
 
 use idempotent_runtime::{
     CallOutcome, Error, Idempotency, InFlight,
+    testing::ManualClock,
     transaction::{SqlDatabase, Transact},
 };
 use sqlx::Database;
@@ -42,6 +43,7 @@ mod conflicts;
 mod costs;
 mod cut;
 mod lost;
+mod silent;
 mod unprotected;
 mod waiting;
 
@@ -182,19 +184,31 @@ async fn g07_an_error_that_hides_its_cause_is_tried_again_where_the_caller_says_
 }
 
 async fn g08_a_conflict_at_every_try_is_the_caller_s<S: Shop<Database: SqlDatabase>>(shop: S) {
-    let idem = Idempotency::new(shop.store());
+    let clock = ManualClock::new();
+    let idem = Idempotency::builder(shop.store()).timer(clock.clone());
+    let idem = idem.build().expect("a handle");
     let runs = AtomicU32::new(0);
-    let how = Transact::new(shop.pool()).tries(3);
+    let how = Transact::new(shop.pool()).retry_if(|_: &PlaceError| true);
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    let placed: Placed = call
-        .transact(how.retry_if(|_: &PlaceError| true), async |tx| {
-            runs.fetch_add(1, Ordering::SeqCst);
-            shop.order(tx, 7).await?;
-            Err(PlaceError::SoldOut)
-        })
-        .await;
+    let placing = call.transact(how, async |tx| {
+        runs.fetch_add(1, Ordering::SeqCst);
+        shop.order(tx, 7).await?;
+        // All the time that there is, from the first failure on.
+        clock.advance(Duration::from_secs(10));
+        Err(PlaceError::SoldOut)
+    });
+    let pauses_end = async {
+        loop {
+            tokio::task::yield_now().await;
+            clock.advance(Duration::from_micros(10));
+        }
+    };
+    let placed: Placed = tokio::select! {
+        placed = placing => placed,
+        () = pauses_end => unreachable!("it goes on"),
+    };
     assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
-    assert_eq!(runs.into_inner(), 3);
+    assert_eq!(runs.into_inner(), 2);
 
     assert_eq!(
         ours(place(&shop, &idem, "k", 7).await),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use idempotent_runtime::{
     Error, Idempotency,
-    transaction::{Isolation, SqlDatabase, Transact},
+    consumer::Disposition,
+    step_in,
+    transaction::{Isolation, SqlDatabase, Transact, transaction},
 };
 
 use super::Connection;
@@ -14,6 +16,8 @@ on_every_database![
     g07_transfers_in_opposite_order_are_each_applied_once,
     g07_increments_in_serializable_transactions_all_count,
     every_isolation_gives_the_same_results,
+    mend_19_sixteen_increments_of_one_row_all_count,
+    mend_19_steps_in_each_other_s_way_are_all_applied,
 ];
 
 /// An error that shows its cause, though a transparent wrapper stands in front of it.
@@ -78,12 +82,11 @@ async fn g07_transfers_in_opposite_order_are_each_applied_once<S: Shop<Database:
             expected[pair.1] += 1;
             let (shop, idem) = (Arc::clone(&shop), idem.clone());
             tokio::spawn(async move {
-                let how = || Transact::new(shop.pool()).tries(50);
                 for _ in 0..2 {
                     let call = idem.call("ledger.swap").key(&number);
                     let swapped: Result<i64, LedgerError> = call
                         .release_errors()
-                        .transact(how(), async |tx| {
+                        .transact(shop.pool(), async |tx| {
                             swap(&*shop, tx, pair).await?;
                             Ok(1)
                         })
@@ -107,7 +110,7 @@ async fn g07_increments_in_serializable_transactions_all_count<S: Shop<Database:
     let callers = (0..16_u32).map(|number| {
         let (shop, idem) = (Arc::clone(&shop), idem.clone());
         tokio::spawn(async move {
-            let how = Transact::new(shop.pool()).tries(100);
+            let how = Transact::new(shop.pool());
             let prefix = shop.prefix();
             let call = idem.call("ledger.increment").key(&number);
             let counted: Result<i64, LedgerError> = call
@@ -146,7 +149,7 @@ async fn every_isolation_gives_the_same_results<S: Shop<Database: SqlDatabase>>(
         let place = |caller: usize, item: i64| {
             let (shop, idem) = (Arc::clone(&shop), handles[caller % 4].clone());
             tokio::spawn(async move {
-                let how = Transact::new(shop.pool()).tries(50).isolation(level);
+                let how = Transact::new(shop.pool()).isolation(level);
                 let call = idem.call("orders.place").key(&format!("{level:?}"));
                 let placed: Result<i64, LedgerError> = call
                     .arguments(&item)
@@ -174,4 +177,93 @@ async fn every_isolation_gives_the_same_results<S: Shop<Database: SqlDatabase>>(
         );
     }
     assert_eq!(shop.orders().await, [1, 2, 3]);
+}
+
+/// The forms in which the library owns a transaction whose isolation can be chosen.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Own,
+    Around,
+    Message,
+}
+
+/// Increments the first account in a transaction that sees what stood when it began.
+async fn increment<S: Shop<Database: SqlDatabase>>(
+    shop: &S,
+    idem: &Idempotency,
+    form: Form,
+    number: u32,
+) -> bool {
+    let how = Transact::new(shop.pool()).isolation(Isolation::RepeatableRead);
+    let accounts = format!("{}accounts", shop.prefix());
+    let body = async |tx: &mut Connection<S>| -> Result<i64, LedgerError> {
+        S::numbers(tx, format!("SELECT cents FROM {accounts} WHERE id = 0")).await?;
+        tokio::task::yield_now().await;
+        let increment = format!("UPDATE {accounts} SET cents = cents + 1 WHERE id = 0");
+        S::run(tx, increment).await?;
+        Ok(1)
+    };
+    match form {
+        Form::Own => {
+            let call = idem.call("ledger.increment").key(&number).release_errors();
+            call.transact(how, body).await.is_ok()
+        }
+        Form::Around => transaction(how, body).await.is_ok(),
+        Form::Message => {
+            let consumer = idem.consumer("ledger").broker_retention("3d");
+            let consumer = consumer.build().expect("a consumer");
+            let message = consumer.message(&number).without_payload().delivery(1);
+            matches!(message.transact(how, body).await, Disposition::Ack { .. })
+        }
+    }
+}
+
+async fn mend_19_sixteen_increments_of_one_row_all_count<S: Shop<Database: SqlDatabase>>(shop: S) {
+    accounts(&shop).await;
+    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
+    for (form, expected) in [(Form::Own, 116), (Form::Around, 132), (Form::Message, 148)] {
+        let callers = (0..16_u32).map(|number| {
+            let (shop, idem) = (Arc::clone(&shop), idem.clone());
+            tokio::spawn(async move { increment(&*shop, &idem, form, number).await })
+        });
+        for caller in callers.collect::<Vec<_>>() {
+            assert!(caller.await.expect("no panic"), "{form:?}");
+        }
+        assert_eq!(cents(&*shop).await[0], expected, "{form:?}");
+    }
+}
+
+/// Steps that lock two accounts, half of them in the other order. Postgres takes a second to see
+/// each deadlock, so no more than four steps lock the same two.
+async fn mend_19_steps_in_each_other_s_way_are_all_applied<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    accounts(&shop).await;
+    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
+    let callers = (0..16_usize).map(|number| {
+        let (shop, idem) = (Arc::clone(&shop), idem.clone());
+        let low = number % 4 * 2;
+        let pair = match number < 8 {
+            true => (low, low + 1),
+            false => (low + 1, low),
+        };
+        tokio::spawn(async move {
+            let call = idem.call("ledger.post").key(&number).release_errors();
+            let posted: Result<i64, LedgerError> = call
+                .run(async |_| {
+                    step_in("swap", shop.pool(), async |tx, _| {
+                        swap(&*shop, tx, pair).await?;
+                        Ok(1)
+                    })
+                    .await
+                })
+                .await;
+            posted
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        let posted = caller.await.expect("no panic");
+        assert_eq!(posted.expect("it is applied"), 1);
+    }
+    assert_eq!(cents(&*shop).await, [100; 8]);
 }
