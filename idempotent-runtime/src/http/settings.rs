@@ -313,7 +313,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
         rules.lease.unwrap_or(defaults.lease),
     );
     check_durations(ttl, lease, handle.timer())?;
-    check_lease(rules.ttl, rules.lease)?;
+    check_lease(Some(ttl), rules.lease)?;
     check_expired(rules.on_expired, defaults.audit_retention)
 }
 
