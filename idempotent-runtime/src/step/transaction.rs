@@ -1,6 +1,6 @@
 //! A step in a transaction: its rows and its record stand together.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{Pool, Transaction};
 
@@ -27,7 +27,7 @@ use crate::{
         },
     },
     store::{Savepoint, SqlConnection, StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
-    transaction::{CommitFailure, Isolation, OwnedConnection, SqlDatabase},
+    transaction::{CommitFailure, Isolation, OwnedConnection, ShowsCauses, SqlDatabase},
 };
 
 /// How long one look at a commit may take, and how long it is until the next.
@@ -85,7 +85,7 @@ pub async fn step_in<DB, N, T, E, F>(name: N, pool: &Pool<DB>, body: F) -> Resul
 where
     DB: SqlDatabase,
     N: StepLabel,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
     Whole: Keep<T>,
     F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
 {
@@ -121,7 +121,7 @@ pub struct StepIn<'a, DB: SqlDatabase, P = Released> {
 impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
     /// Sets the arguments that must be equal in a rerun: [`Error::StepChanged`] where they are not.
     pub fn arguments<A: Fingerprintable + ?Sized>(mut self, arguments: &A) -> Self {
-        self.described.arguments.whole(arguments);
+        self.described.arguments.whole_as("arguments", arguments);
         self
     }
 
@@ -146,7 +146,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
     /// As [`step_in`].
     pub async fn run<T, E, F>(self, body: F) -> Result<T, E>
     where
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
@@ -200,7 +200,7 @@ async fn in_own<DB, T, E, P, F>(
 ) -> Result<Ended<T, E>, Error>
 where
     DB: SqlDatabase,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
     P: OnError<E>,
     Whole: Keep<T>,
     F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,

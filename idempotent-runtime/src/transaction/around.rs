@@ -1,12 +1,15 @@
 //! `transaction`: one that the library owns, around annotated functions.
 
-use std::{error::Error as StdError, sync::Arc};
+use std::sync::Arc;
 
 use sqlx::{Database, Transaction};
 
 use super::{
-    IntoTransact, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
-    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
+    IntoTransact, LONGEST_SILENCE, PAUSE, RetryIf, ShowsCauses, SqlDatabase, Transact,
+    connection::{
+        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, silence, silent,
+        waited_for_itself,
+    },
     lost::Fate,
 };
 use crate::{
@@ -97,7 +100,7 @@ pub async fn transaction<T, V, E, F>(pool: T, body: F) -> Result<V, E>
 where
     T: IntoTransact,
     T::RetryIf: RetryIf<E>,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
     F: AsyncFnOnce(&mut <T::Database as Database>::Connection) -> Result<V, E> + Clone,
 {
     let settings = pool.into_transact();
@@ -159,7 +162,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     async fn once<V, E, F>(&self, body: F, asking: &Asking) -> Turn<V, E>
     where
         Q: RetryIf<E>,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         F: AsyncFnOnce(&mut DB::Connection) -> Result<V, E>,
     {
         let mut owned = match OwnedConnection::acquire(&self.pool).await {
@@ -194,7 +197,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     ) -> (Turn<V, E>, bool)
     where
         Q: RetryIf<E>,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
     {
         let value = match own {
             Ok(value) => value,
@@ -203,8 +206,11 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 asking.note(false);
                 let rolled_back = answer(tx.rollback()).await;
                 let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-                let again = is_gone || is_conflict::<DB>(&error) || self.retry_if.is_reason(&error);
-                let turn = match again {
+                let is_reason = is_gone || self.retry_if.is_reason(&error);
+                let turn = match is_reason || is_conflict::<DB>(&error) {
+                    _ if !is_reason && waited_for_itself::<DB>(&error) => {
+                        Turn::Answer(Err(asking.refuse(USED_THE_POOL)))
+                    }
                     true => Turn::Again(error),
                     false => Turn::Answer(Err(error)),
                 };

@@ -41,6 +41,7 @@ mod commit_faults;
 mod conflicts;
 mod costs;
 mod cut;
+mod itself;
 mod lost;
 mod unprotected;
 mod waiting;
