@@ -180,7 +180,7 @@ impl HeldLease {
             }
             Err(error) => {
                 let attempt = &unwritten.held.lease.attempt;
-                tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), %error, "an outcome is not recorded yet");
+                tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), %error, "an outcome is not recorded yet");
                 let step = RecordChange::NotYetRecorded;
                 unwritten.held.handle.observers().transition(
                     attempt.operation(),
@@ -315,7 +315,11 @@ impl Drop for HeldLease {
             } else {
                 "a body was dropped half-way and will be run again by the next call; `on_cancel = detach` lets it finish, unless its runtime ends"
             };
-            tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), "{why}");
+            tracing::warn!(
+                operation = attempt.operation(),
+                id = attempt.id().to_hex(),
+                "{why}"
+            );
         }
         self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.
