@@ -87,7 +87,7 @@ async fn mend_28_a_dead_letter_is_logged_with_consumer_message_and_record() {
     let (_, in_a_batch) = said_during(consumer.batch(
         mails(),
         |consumer, it| consumer.message("order-4242").payload(it).record_errors(),
-        refused,
+        async |_| Err::<(), _>(Refused),
     ))
     .await;
 
