@@ -142,7 +142,7 @@ pub enum Error {
 
     /// The database refused the commit of `CallBuilder::transact`, and trying again would not help.
     /// Nothing stands, and the key is free.
-    #[error("the transaction of `{operation}` could not be committed, so nothing of it stands")]
+    #[error("the transaction of `{operation}` was refused, so nothing of it stands: {source}")]
     #[non_exhaustive]
     Commit {
         /// The operation.

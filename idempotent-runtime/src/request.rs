@@ -198,6 +198,11 @@ impl Call {
         self.0.arguments.whole(value);
     }
 
+    /// The same, where errors call it by the word by which the caller gave it.
+    pub(crate) fn whole<T: Fingerprintable + ?Sized>(&mut self, shown: &'static str, value: &T) {
+        self.0.arguments.whole_as(shown, value);
+    }
+
     /// Sets how long the outcome answers duplicates.
     pub fn ttl(&mut self, ttl: Duration) {
         self.0.policy.ttl = Some(ttl);

@@ -79,7 +79,7 @@ impl<P, K> CallBuilder<P, K> {
 
     /// Sets what must be equal in a retry.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
-        self.call.fingerprint(arguments);
+        self.call.whole("arguments", arguments);
         self
     }
 

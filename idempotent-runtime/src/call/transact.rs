@@ -1,13 +1,11 @@
 //! A call in a transaction of its own.
 
-use std::error::Error as StdError;
-
 use super::{CallBuilder, refused};
 use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     run::Typed,
-    transaction::{IntoTransact, RetryIf, transact},
+    transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
 
 impl<P, K> CallBuilder<P, K> {
@@ -31,9 +29,12 @@ impl<P, K> CallBuilder<P, K> {
     ///   the database does not tell for as long again, or the ttl is over by then.
     /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
     ///   nothing is recorded; else the error is recorded, as was said of errors. Let the error of
-    ///   the database stand in its [`source`](StdError::source) chain, or say
+    ///   the database stand in its [`source`](std::error::Error::source) chain, or say
     ///   [`retry_if`](crate::transaction::Transact::retry_if): so an `Err` for which another
     ///   transaction is the cause is known, and never recorded.
+    /// * **Each statement runs on the connection that the body gets.** On SQLite, one on the pool
+    ///   finds the file locked by the call's own transaction: [`Error::InvalidPolicy`] after the
+    ///   first try.
     /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
     ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. A
     ///   duplicate over the same handle waits before it takes a connection. A time-out of the
@@ -106,7 +107,7 @@ impl<P, K> CallBuilder<P, K> {
         T: IntoTransact,
         T::RetryIf: RetryIf<R::Error>,
         R: Outcome,
-        R::Error: FromRefusal + StdError + 'static,
+        R::Error: FromRefusal + ShowsCauses,
         P: OnError<R::Error>,
         K: Keep<R::Value> + Clone,
         F: AsyncFnOnce(&mut <T::Database as sqlx::Database>::Connection) -> R + Clone,

@@ -82,7 +82,7 @@ impl Consumer {
         let mut first = HashMap::new();
         let items = items.into_iter().enumerate().map(|(place, item)| {
             let delivery = describe(self, &item).prepared();
-            match once(&mut first, place, delivery.identity()) {
+            match once(&mut first, place, &delivery) {
                 None => Item::Runs(Box::new(delivery), item),
                 Some(instead) => instead,
             }
@@ -129,9 +129,9 @@ fn later() -> Disposition {
 fn once<'a, P, N, I>(
     first: &mut HashMap<RecordId, (usize, Arc<Subject>)>,
     place: usize,
-    identity: Option<(RecordId, Arc<Subject>)>,
+    delivery: &Delivery<'a, P, N>,
 ) -> Option<Item<'a, P, N, I>> {
-    let (id, subject) = identity?;
+    let (id, subject) = delivery.identity()?;
     match first.entry(id) {
         Entry::Vacant(free) => {
             free.insert((place, subject));
@@ -140,10 +140,10 @@ fn once<'a, P, N, I>(
         Entry::Occupied(met) if met.get().1.fingerprint == subject.fingerprint => {
             Some(Item::Copy(met.get().0))
         }
-        Entry::Occupied(_) => Some(Item::Ended(Disposition::DeadLetter {
-            reason: DeadLetterReason::KeyReused,
-            error: Some("another message of the batch has this id, and another payload".into()),
-        })),
+        Entry::Occupied(_) => Some(Item::Ended(delivery.refused(
+            DeadLetterReason::KeyReused,
+            "another message of the batch has this id, and another payload".into(),
+        ))),
     }
 }
 

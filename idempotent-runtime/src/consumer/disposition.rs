@@ -8,9 +8,13 @@ use super::{
 };
 use crate::{
     error::{BoxError, Error},
+    framing::Hex,
     identity::RecordId,
+    key::Key,
     observe::{CallReport, FrontEndEvent},
     policy::Verdict,
+    request::INBOX,
+    sha256::sha256,
 };
 
 /// Says what is to be done with a message.
@@ -239,38 +243,53 @@ fn with_jitter(longest: Duration) -> Duration {
 pub(super) struct Decided {
     pub(super) disposition: Disposition,
     pub(super) settings: Arc<Settings>,
+    pub(super) message: Option<Key>,
     pub(super) record: Option<RecordId>,
 }
 
 impl Decided {
+    /// Tells observers, and people who read the log.
     pub(super) fn tell(self) -> Disposition {
-        self.disposition.tell(&self.settings, self.record)
+        let operation = &*self.settings.operation;
+        let kind = self.disposition.kind();
+        match &self.disposition {
+            Disposition::Ack { .. } | Disposition::Retry { .. } => {
+                tracing::debug!(operation, kind, "message");
+            }
+            Disposition::DeadLetter { error, .. } => {
+                let error = error.as_ref().map(tracing::field::display);
+                let consumer = operation.strip_prefix(INBOX).unwrap_or(operation);
+                let message = self.message.map(digest);
+                let record = self.record.as_ref().map(RecordId::to_hex);
+                tracing::warn!(
+                    consumer,
+                    kind,
+                    message,
+                    record,
+                    error,
+                    "a message is a dead letter"
+                );
+            }
+        }
+        let event = FrontEndEvent::new("consumer", operation, kind, self.record);
+        self.settings.handle.observers().front_end(&event);
+        self.disposition
     }
 }
 
+/// The first 16 hexadecimal digits of the SHA-256 of a message's id, which is not to be shown.
+fn digest(message: Key) -> String {
+    let digest = sha256(&mut message.into_readable());
+    Hex(&digest[..8]).to_string()
+}
+
 impl Disposition {
-    /// Tells observers, and people who read the log.
-    fn tell(self, settings: &Settings, record: Option<RecordId>) -> Self {
-        let operation = &*settings.operation;
-        let kind = match &self {
+    fn kind(&self) -> &'static str {
+        match self {
             Self::Ack { replayed: false } => "ack",
             Self::Ack { replayed: true } => "duplicate",
             Self::Retry { .. } => "retry",
             Self::DeadLetter { reason, .. } => reason.name(),
-        };
-        match &self {
-            Self::Ack { .. } | Self::Retry { .. } => tracing::debug!(operation, kind, "message"),
-            Self::DeadLetter { error, .. } => {
-                tracing::warn!(
-                    operation,
-                    kind,
-                    error = error.as_ref().map(tracing::field::display),
-                    "message"
-                );
-            }
         }
-        let event = FrontEndEvent::new("consumer", operation, kind, record);
-        settings.handle.observers().front_end(&event);
-        self
     }
 }

@@ -5,7 +5,7 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    disposition::{Decided, Disposition, Judge},
+    disposition::{DeadLetterReason, Decided, Disposition, Judge},
     earlier::earlier,
     failure::{Failure, Noting},
     hold::{Hold, KeepAlive},
@@ -48,6 +48,8 @@ pub struct Delivery<'a, P = Released, N = Unnumbered> {
     pub(super) on_error: P,
     pub(super) delivery: u32,
     pub(super) keep_alive: Option<KeepAlive<'a>>,
+    /// The id, if it can be one.
+    message: Option<Key>,
     /// The keys of the earlier redrives, whose effect it must not repeat.
     redriven: Vec<Key>,
     numbered: PhantomData<N>,
@@ -114,7 +116,7 @@ impl Message {
     /// payload.
     pub fn payload<'a, T: Fingerprintable + ?Sized>(self, payload: &T) -> Delivery<'a> {
         let mut delivery = self.without_payload();
-        delivery.call.fingerprint(payload);
+        delivery.call.whole("payload", payload);
         delivery
     }
 
@@ -138,6 +140,7 @@ impl Message {
         Delivery {
             call: call_of(&settings, key(redrive)),
             redriven: (0..redrive).filter_map(|n| key(n).ok()).collect(),
+            message: id.ok(),
             settings,
             request: None,
             on_error: Released,
@@ -160,6 +163,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             on_error: self.on_error,
             keep_alive: self.keep_alive,
             request: self.request,
+            message: self.message,
             redriven: self.redriven,
         }
     }
@@ -213,6 +217,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             delivery: self.delivery,
             keep_alive: self.keep_alive,
             request: self.request,
+            message: self.message,
             redriven: self.redriven,
             numbered: PhantomData,
         }
@@ -267,6 +272,20 @@ impl<'a, P, N> Delivery<'a, P, N> {
         request.subject().map(|subject| (request.id, subject))
     }
 
+    /// Makes a dead letter of it before its call is made.
+    pub(super) fn refused(&self, reason: DeadLetterReason, error: BoxError) -> Disposition {
+        let decided = Decided {
+            disposition: Disposition::DeadLetter {
+                reason,
+                error: Some(error),
+            },
+            settings: Arc::clone(&self.settings),
+            message: self.message.clone(),
+            record: self.identity().map(|(id, _)| id),
+        };
+        decided.tell()
+    }
+
     /// Makes the call, and tells what its end means for the message.
     pub(super) async fn dispose<E, C>(self, hold: &Hold, call: C) -> Disposition
     where
@@ -285,9 +304,11 @@ impl<'a, P, N> Delivery<'a, P, N> {
         C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
     {
         let (settings, noting) = (self.settings, Noting::new(self.on_error));
+        let message = self.message;
         let decided = |disposition, record| Decided {
             disposition,
             settings: Arc::clone(&settings),
+            message,
             record,
         };
         let mut judge = Judge {

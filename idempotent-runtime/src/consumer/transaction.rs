@@ -1,6 +1,6 @@
 //! A message whose effect is rows, in the transaction of its record.
 
-use std::{error::Error as StdError, time::Duration};
+use std::time::Duration;
 
 use sqlx::{Database, Transaction};
 
@@ -17,7 +17,7 @@ use crate::{
     record::{Record, State, Version},
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
-    transaction::{IntoTransact, RetryIf, transact},
+    transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
 
 impl<P> Delivery<'_, P, Numbered> {
@@ -50,7 +50,7 @@ impl<P> Delivery<'_, P, Numbered> {
     where
         D: IntoTransact,
         D::RetryIf: RetryIf<E>,
-        E: StdError + Send + Sync + 'static,
+        E: ShowsCauses + Send + Sync,
         P: OnError<E>,
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
@@ -89,7 +89,7 @@ impl<P> Delivery<'_, P, Numbered> {
     pub async fn run_in<C, T, E, F>(self, connection: &mut C, handler: F) -> Staged
     where
         C: SqlConnection,
-        E: StdError + Send + Sync + 'static,
+        E: Into<BoxError>,
         P: OnError<E>,
         F: AsyncFnOnce(&mut C) -> Result<T, E>,
     {

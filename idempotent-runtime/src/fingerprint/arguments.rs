@@ -16,7 +16,7 @@ use crate::outcome::Outline;
 /// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
 pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 
-/// The name under which [`Arguments::whole`] puts its value.
+/// The name under which [`Arguments::whole`] puts its value in the encoding.
 const WHOLE: &str = "fingerprint";
 
 /// The bytes that most calls need, so that encoding allocates once. It is no more, because the
@@ -48,6 +48,8 @@ pub struct Arguments {
     entries: Entries,
     failure: Option<FingerprintError>,
     is_empty: bool,
+    /// What errors call the value that stands for all arguments, if there is one.
+    shown: Option<&'static str>,
 }
 
 impl Arguments {
@@ -63,6 +65,7 @@ impl Arguments {
             entries: Entries::new(),
             failure: None,
             is_empty: true,
+            shown: None,
         }
     }
 
@@ -71,12 +74,17 @@ impl Arguments {
     // the hash.
     #[inline(always)]
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
+        self.add(name, name, value);
+    }
+
+    #[inline(always)]
+    fn add<T: Serialize + ?Sized>(&mut self, name: &'static str, shown: &'static str, value: &T) {
         self.is_empty = false;
         self.encoder.fields.begin(name);
         if self.failure.is_none()
             && let Err(failure) = self.entries.field(&mut self.encoder, name, value)
         {
-            self.failure = Some(failure.of(name));
+            self.failure = Some(failure.of(shown));
         }
     }
 
@@ -84,7 +92,13 @@ impl Arguments {
     ///
     /// The same as an argument called `fingerprint`.
     pub fn whole<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.argument(WHOLE, value);
+        self.whole_as(WHOLE, value);
+    }
+
+    /// The same, where errors call the value by the word by which the caller gave it.
+    pub(crate) fn whole_as<T: Serialize + ?Sized>(&mut self, shown: &'static str, value: &T) {
+        self.shown = Some(shown);
+        self.add(WHOLE, shown, value);
     }
 
     /// Tells whether none has been added, not even one that is `None`: then the fingerprint tells
@@ -119,6 +133,7 @@ impl Arguments {
                 entries: self.entries,
                 fields: self.encoder.fields.known,
                 key: key.cloned(),
+                shown: self.shown,
                 computed: OnceLock::new(),
             },
         })
@@ -128,7 +143,7 @@ impl Arguments {
 /// The outline of a value. The order of its elements does not count: that of a `HashSet` is another
 /// one in every copy.
 pub(crate) fn outline<T: Serialize + ?Sized>(value: &T) -> Outline {
-    let mut encoder = Encoder::new(Vec::with_capacity(CAPACITY));
+    let mut encoder = Encoder::without_order(Vec::with_capacity(CAPACITY));
     let encoded = value.serialize(&mut encoder);
     Outline(encoded.ok().map(|()| {
         let sum = encoder.buffer.iter().map(|byte| u64::from(*byte)).sum();
@@ -168,6 +183,8 @@ enum Digests {
         entries: Entries,
         fields: KnownFields,
         key: Option<FingerprintKey>,
+        /// What errors call the value that stands for all arguments.
+        shown: Option<&'static str>,
         /// The digests, computed once: a call that writes a record asks for them twice.
         computed: OnceLock<ArgumentDigests>,
     },
@@ -208,6 +225,7 @@ impl Fingerprinted {
                 fields,
                 key,
                 computed,
+                ..
             } => {
                 let compute = || {
                     let end = encoding.len() - [tag::MAP_END].len();
@@ -217,6 +235,24 @@ impl Fingerprinted {
                 computed.get_or_init(compute).clone()
             }
         }
+    }
+}
+
+impl Fingerprinted {
+    /// The names of the arguments that differ from those of another call, as this one gave them.
+    pub(crate) fn differing(&self, theirs: &ArgumentDigests) -> Vec<String> {
+        let mut names = self.digests().differing(theirs);
+        if let Digests::ToCompute {
+            shown: Some(shown), ..
+        } = &self.digests
+        {
+            for name in &mut names {
+                if name.split('.').next() == Some(WHOLE) {
+                    name.replace_range(..WHOLE.len(), shown);
+                }
+            }
+        }
+        names
     }
 }
 

@@ -39,7 +39,7 @@ macro_rules! sequences {
             type Error = EncodeFailure;
 
             fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-                value.serialize(&mut *self.0)
+                self.0.value(value)
             }
 
             fn end(self) -> Result<(), EncodeFailure> {
@@ -69,7 +69,7 @@ impl ser::SerializeMap for Map<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        value.serialize(&mut *self.encoder)?;
+        self.encoder.value(value)?;
         self.entries.add(&mut self.encoder.buffer, self.entry);
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The canonical encoding, as a serde serializer that appends to one buffer.
 
+use std::any::type_name;
+
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
@@ -43,6 +45,8 @@ pub(super) struct Encoder {
     pub(super) buffer: Vec<u8>,
     pub(super) fields: Fields,
     depth: usize,
+    /// Whether the order of elements counts, so that a set without an order is refused.
+    is_ordered: bool,
 }
 
 impl Encoder {
@@ -51,7 +55,27 @@ impl Encoder {
             buffer,
             fields: Fields::default(),
             depth: 0,
+            is_ordered: true,
         }
+    }
+
+    /// The same where the order of elements does not count.
+    pub(super) fn without_order(buffer: Vec<u8>) -> Self {
+        let is_ordered = false;
+        Self {
+            is_ordered,
+            ..Self::new(buffer)
+        }
+    }
+
+    /// Appends a value, wherever it stands. serde shows a set as a list, so only its type tells that
+    /// its order is another one in every copy.
+    #[inline]
+    pub(super) fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        if is_hash_set::<T>() && self.is_ordered {
+            return Err(EncodeFailure::Unordered);
+        }
+        value.serialize(self)
     }
 
     #[inline]
@@ -77,7 +101,7 @@ impl Encoder {
 
     fn one_below<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
         self.descend()?;
-        value.serialize(&mut *self)?;
+        self.value(value)?;
         self.ascend();
         Ok(())
     }
@@ -104,6 +128,27 @@ impl Encoder {
             hides_fields,
         })
     }
+}
+
+/// Tells whether a type is a `HashSet`, or a pointer to one.
+#[inline]
+fn is_hash_set<T: ?Sized>() -> bool {
+    const POINTERS: [&str; 5] = [
+        "&",
+        "mut ",
+        "alloc::boxed::Box<",
+        "alloc::rc::Rc<",
+        "alloc::sync::Arc<",
+    ];
+    let mut name = type_name::<T>();
+    if !name.contains("::set::HashSet<") {
+        return false;
+    }
+    while let Some(inner) = POINTERS.iter().find_map(|it| name.strip_prefix(it)) {
+        name = inner;
+    }
+    name.starts_with("std::collections::hash::set::HashSet<")
+        || name.starts_with("hashbrown::set::HashSet<")
 }
 
 impl<'a> Serializer for &'a mut Encoder {

@@ -44,7 +44,7 @@ impl Entries {
         let start = encoder.buffer.len();
         encoder.text(name);
         let after_name = encoder.buffer.len();
-        value.serialize(&mut *encoder)?;
+        encoder.value(value)?;
         // A `None` is left out, so that an optional field can be added without changing old
         // fingerprints.
         if matches!(encoder.buffer[after_name..], [tag::NONE]) {

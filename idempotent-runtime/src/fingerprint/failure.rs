@@ -31,6 +31,15 @@ pub enum FingerprintError {
         /// How many levels there may be.
         limit: usize,
     },
+    /// An argument is a `HashSet`, or holds one: the order of its elements is another one in every
+    /// copy.
+    #[error(
+        "argument `{argument}` cannot be fingerprinted because there is a `HashSet` in it, whose order is another one in every copy; make it a `BTreeSet`"
+    )]
+    Unordered {
+        /// Which argument.
+        argument: &'static str,
+    },
 }
 
 /// The error of a failing `Serialize`, in its own words.
@@ -45,6 +54,8 @@ pub(super) enum EncodeFailure {
     Said(SerializeFailure),
     #[error("nested too deeply")]
     TooDeep,
+    #[error("a set has no order")]
+    Unordered,
 }
 
 impl ser::Error for EncodeFailure {
@@ -57,6 +68,7 @@ impl EncodeFailure {
     pub(super) fn of(self, argument: &'static str) -> FingerprintError {
         match self {
             Self::Said(source) => FingerprintError::Serialize { argument, source },
+            Self::Unordered => FingerprintError::Unordered { argument },
             Self::TooDeep => FingerprintError::TooDeep {
                 argument,
                 limit: super::encode::DEEPEST,

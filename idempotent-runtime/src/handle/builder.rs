@@ -140,16 +140,16 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too
-    /// short, or too long. It is also the error when both `ttl` and `lease` are said and the lease
-    /// is not shorter, or when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
+    /// short, or too long. It is also the error when `lease` is said and is not shorter than the
+    /// ttl, or when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
     /// [accept](Store::accepts) the crash policy.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        check_lease(self.ttl, self.lease)?;
         let defaults = &mut self.parts.defaults;
         defaults.ttl = self.ttl.unwrap_or(defaults.ttl);
+        check_lease(Some(defaults.ttl), self.lease)?;
         defaults.lease = self.lease.unwrap_or(defaults.lease);
         check_durations(defaults.ttl, defaults.lease, &*self.parts.timer)?;
         if defaults.max_run_time.is_zero() {

@@ -6,7 +6,7 @@ mod template;
 mod writer;
 
 #[doc(hidden)]
-pub use parts::part;
+pub use parts::{AFloatIsNoKey, AsItDisplays, DisplaysAsKey, part};
 pub use parts::{Text, text};
 pub use template::Template;
 pub use writer::KeyWriter;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{KeyPart, KeyWriter};
 
-/// Makes a key part of anything that implements `Display`.
+/// Makes a key part of anything that implements `Display`, except for a float.
 ///
 /// The displayed text must be the same in every retry.
 ///
@@ -22,9 +22,32 @@ use super::{KeyPart, KeyWriter};
 /// assert_eq!(Key::from_part(&text(&version))?, Key::from_part("1.2")?);
 /// # Ok::<(), idempotent_runtime::key::KeyError>(())
 /// ```
-pub fn text<T: fmt::Display + ?Sized>(value: &T) -> Text<'_, T> {
+pub fn text<T: DisplaysAsKey<A> + ?Sized, A>(value: &T) -> Text<'_, T> {
     Text(value)
 }
+
+/// What [`text`] takes: anything that implements `Display`, except for a float. Equal floats need
+/// not look equal.
+///
+/// A float has it twice, so the compiler cannot tell which `A` is meant, and names both.
+///
+/// ```compile_fail,E0283
+/// idempotent_runtime::key::text(&1.5_f64);
+/// ```
+pub trait DisplaysAsKey<A>: fmt::Display {}
+
+/// The `A` of whatever [`DisplaysAsKey`].
+#[derive(Debug)]
+pub enum AsItDisplays {}
+
+/// The `A` of floats, beside that of all.
+#[derive(Debug)]
+pub enum AFloatIsNoKey {}
+
+impl<T: fmt::Display + ?Sized> DisplaysAsKey<AsItDisplays> for T {}
+impl DisplaysAsKey<AFloatIsNoKey> for f32 {}
+impl DisplaysAsKey<AFloatIsNoKey> for f64 {}
+impl<T: DisplaysAsKey<AFloatIsNoKey> + ?Sized> DisplaysAsKey<AFloatIsNoKey> for &T {}
 
 /// A key part that is what a value displays as; made by [`text`].
 pub struct Text<'a, T: ?Sized>(&'a T);
@@ -66,7 +89,7 @@ impl<T: ?Sized> fmt::Debug for Text<'_, T> {
 
 impl<T: fmt::Display + ?Sized> KeyPart for Text<'_, T> {
     fn write(&self, key: &mut KeyWriter) {
-        key.display(self.0);
+        key.displayed(self.0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{KeyError, KeyPart, LONGEST};
+use super::{DisplaysAsKey, KeyError, KeyPart, LONGEST};
 use crate::framing::{read_framed, write_framed, write_framed_display};
 
 /// The bytes that framed parts start with.
@@ -58,8 +58,12 @@ impl KeyWriter {
         self.value(tag::BYTES, bytes);
     }
 
-    /// Writes a part as the text that it displays as.
-    pub fn display(&mut self, value: impl fmt::Display) {
+    /// Writes a part as the text that it displays as. A float is none.
+    pub fn display<A>(&mut self, value: impl DisplaysAsKey<A>) {
+        self.displayed(value);
+    }
+
+    pub(super) fn displayed(&mut self, value: impl fmt::Display) {
         self.framed.push(tag::TEXT);
         self.frames += 1;
         match write_framed_display(&mut self.framed, &value, LONGEST.saturating_sub(self.bytes)) {

@@ -36,7 +36,8 @@ impl Observers {
             | RecordChange::Parked
             | RecordChange::Undoing
             | RecordChange::LeftUncertain => {
-                tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
+                let id = id.to_hex();
+                tracing::warn!(operation, id, attempt, ?change, "idempotent call");
             }
             RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
                 tracing::info!(operation, %id, attempt, ?change, "idempotent call");

@@ -99,7 +99,7 @@ impl Description {
         let ttl = self.policy.ttl.unwrap_or(defaults.ttl);
         let lease = self.policy.lease.unwrap_or(defaults.lease);
         check_durations(ttl, lease, handle.timer())?;
-        check_lease(self.policy.ttl, self.policy.lease)?;
+        check_lease(Some(ttl), self.policy.lease)?;
         check_expired(self.policy.on_expired, defaults.audit_retention)?;
         if self.name.trim().is_empty() {
             return Err(Error::InvalidPolicy(
@@ -205,8 +205,8 @@ pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(),
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
 pub const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// Refuses a pair that was set and cannot be meant; one of the two alone may be longer than the
-/// other's default.
+/// Refuses a lease that was set and is not shorter than the ttl. A ttl that was set may be shorter
+/// than the default of the lease.
 pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Result<(), Error> {
     match (ttl, lease) {
         (Some(ttl), Some(lease)) if lease >= ttl => Err(Error::InvalidPolicy(

@@ -87,7 +87,7 @@ fn failed(heartbeats: &Shared, lease: &Lease, error: Option<StoreError>) -> Beat
     let attempt = &lease.attempt;
     let silent = || StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease");
     let error = error.unwrap_or_else(silent);
-    tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
+    tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), attempt = attempt.number(), %error, "a heartbeat failed");
     let now = heartbeats.timer.now();
     tell(heartbeats, attempt, RecordChange::HeartbeatFailed);
     let next = now.saturating_add(lease.holding.lease() / 12);
@@ -112,7 +112,7 @@ fn outstayed(heartbeats: &Shared, lease: &Lease) -> BeatResult {
     if !lease.is_over(heartbeats.timer.now()) {
         tracing::warn!(
             operation = attempt.operation(),
-            id = %attempt.id(),
+            id = attempt.id().to_hex(),
             "a body ran longer than the maximum hold time: its lease is not prolonged any more"
         );
         return BeatResult::Until(lease.ends());

@@ -181,7 +181,7 @@ impl HeldLease {
             }
             Err(error) => {
                 let attempt = &unwritten.held.lease.attempt;
-                tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), %error, "an outcome is not recorded yet");
+                tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), %error, "an outcome is not recorded yet");
                 let step = RecordChange::NotYetRecorded;
                 unwritten.held.handle.observers().transition(
                     attempt.operation(),
@@ -316,8 +316,8 @@ impl Drop for HeldLease {
             } else {
                 "a body was dropped half-way and will be run again by the next call; `on_cancel = detach` lets it finish, unless its runtime ends"
             };
-            let (operation, id) = (attempt.operation(), attempt.id().short());
-            last_words::tell(|| tracing::warn!(operation, %id, "{why}"));
+            let (operation, id) = (attempt.operation(), attempt.id().to_hex());
+            last_words::tell(|| tracing::warn!(operation, id, "{why}"));
         }
         self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.

@@ -64,7 +64,8 @@ impl Job {
             if turn.is_some() && waited >= at_most.max(SHORTEST_LIMIT) {
                 let (operation, id) = self.call();
                 tracing::error!(
-                    operation, %id,
+                    operation,
+                    id = id.to_hex(),
                     "a claim was not given up before its lease was over: the lease decides what happens next"
                 );
                 return;
@@ -86,7 +87,7 @@ impl Job {
             }
             if tried > at_most {
                 let (operation, id) = self.call();
-                tracing::error!(operation, %id, %error, "gave up a write in the background: the lease decides what happens next");
+                tracing::error!(operation, id = id.to_hex(), %error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
             let pausing = heartbeats.timer.sleep(pause);

@@ -305,7 +305,7 @@ impl Undoing {
 
     fn warn(&self, step: &Step, error: &dyn std::fmt::Display) {
         tracing::warn!(
-            operation = self.attempt.operation(), id = %self.attempt.id().short(),
+            operation = self.attempt.operation(), id = self.attempt.id().to_hex(),
             step = &*step.label, %error, "a step is not undone"
         );
     }

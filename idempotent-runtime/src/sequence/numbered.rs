@@ -43,7 +43,7 @@ impl<P> NumberedCall<P> {
     /// and the last one are [`Error::KeyReused`](crate::Error::KeyReused). Smaller numbers are not
     /// compared.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
-        self.call.fingerprint(&(self.number, arguments));
+        self.call.whole("arguments", &(self.number, arguments));
         self
     }
 

@@ -1,6 +1,6 @@
 //! A number whose effect is rows, in the transaction of its record.
 
-use std::{error::Error as StdError, sync::Arc};
+use std::sync::Arc;
 
 use sqlx::{Database, Transaction};
 
@@ -21,7 +21,7 @@ use crate::{
     record::{State, Version},
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
-    transaction::{IntoTransact, RetryIf, transact},
+    transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
 
 const OF_THE_TRANSACTION: Error = Error::InvalidPolicy(
@@ -50,7 +50,7 @@ impl<P> NumberedCall<P> {
         D: IntoTransact,
         D::RetryIf: RetryIf<E>,
         T: Storable,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
@@ -89,7 +89,7 @@ impl<P> NumberedCall<P> {
     where
         C: SqlConnection,
         T: Storable,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         F: AsyncFnOnce(&mut C) -> Result<T, E>,
     {

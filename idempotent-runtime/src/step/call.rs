@@ -100,7 +100,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// Sets the arguments that must be equal in a rerun:
     /// [`Error::StepChanged`](crate::Error::StepChanged) where they are not.
     pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
-        self.described.arguments.whole(arguments);
+        self.described.arguments.whole_as("arguments", arguments);
         self
     }
 

@@ -155,7 +155,7 @@ impl Permit {
         Error::StepChanged {
             operation: Arc::clone(self.attempt.operation_name()),
             step: self.label,
-            differing: self.fingerprint.digests().differing(&theirs),
+            differing: self.fingerprint.differing(&theirs),
         }
     }
 
@@ -318,7 +318,7 @@ impl Permit {
     pub(super) fn poison(&self, error: &StoreError) {
         let operation = self.attempt.operation();
         tracing::error!(
-            operation, id = %self.attempt.id(), step = self.label, %error,
+            operation, id = self.attempt.id().to_hex(), step = self.label, %error,
             "a step could not be recorded: this attempt of the call writes nothing more"
         );
         self.scope().poison();

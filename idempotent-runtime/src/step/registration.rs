@@ -108,7 +108,7 @@ impl Permit {
                 let theirs = step.fingerprint.digests();
                 replay.differs(super::StepDifference::Changed {
                     step: self.label.to_owned(),
-                    differing: self.fingerprint.digests().differing(&theirs),
+                    differing: self.fingerprint.differing(&theirs),
                 });
             }
             Some(step) => {

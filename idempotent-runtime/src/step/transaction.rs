@@ -3,7 +3,7 @@
 mod lost;
 mod turn;
 
-use std::{error::Error as StdError, time::Duration};
+use std::time::Duration;
 
 use sqlx::Pool;
 
@@ -21,7 +21,7 @@ use crate::{
     policy::OnCrash,
     request::Fingerprintable,
     run::typed::{Typed, read::replay},
-    transaction::{RETRY_FOR, SqlDatabase},
+    transaction::{RETRY_FOR, ShowsCauses, SqlDatabase},
 };
 
 /// Makes a step of a body whose rows and whose record stand together: it begins a transaction on
@@ -83,7 +83,7 @@ pub async fn step_in<DB, N, T, E, F>(name: N, pool: &Pool<DB>, body: F) -> Resul
 where
     DB: SqlDatabase,
     N: StepLabel,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
     Whole: Keep<T>,
     F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
 {
@@ -121,7 +121,7 @@ pub struct StepIn<'a, DB: SqlDatabase, P = Released> {
 impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
     /// Sets the arguments that must be equal in a rerun: [`Error::StepChanged`] where they are not.
     pub fn arguments<A: Fingerprintable + ?Sized>(mut self, arguments: &A) -> Self {
-        self.described.arguments.whole(arguments);
+        self.described.arguments.whole_as("arguments", arguments);
         self
     }
 
@@ -153,7 +153,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
     /// As [`step_in`].
     pub async fn run<T, E, F>(self, body: F) -> Result<T, E>
     where
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,

@@ -1,9 +1,12 @@
 //! Why a store could not do what it was asked.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, fmt, iter, sync::Arc};
 
 /// Says that a store failed, of which kind the failure is, and keeps the driver's error as its
 /// source.
+///
+/// Its `Display` ends with the cause, in the words of the driver or the server: *database "shop"
+/// does not exist*. No URL and no password is in it.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -51,7 +54,7 @@ impl StoreError {
         }
     }
 
-    /// Keeps the error that caused it.
+    /// Keeps the error that caused it. Its text is shown, so it may hold no secret.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
@@ -75,6 +78,20 @@ impl StoreError {
             StoreErrorKind::Other
         };
         Self { kind, ..self }
+    }
+
+    /// The words of the errors that caused it. An error that ends with the words of its own cause
+    /// adds only whose words they are.
+    fn causes(&self) -> Vec<String> {
+        let causes = iter::successors(self.source(), |cause: &&(dyn Error + 'static)| {
+            (*cause).source()
+        });
+        let mut told: Vec<String> = Vec::new();
+        for cause in causes.map(ToString::to_string) {
+            told.pop_if(|around| around.ends_with(&cause));
+            told.push(cause);
+        }
+        told
     }
 
     /// The kind of the failure.
@@ -122,10 +139,12 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Other => "the store failed",
         };
         write!(f, "{what} while {}", self.doing)?;
-        match &self.place {
-            Some(place) => write!(f, " at `{place}`"),
-            None => Ok(()),
+        if let Some(place) = &self.place {
+            write!(f, " at `{place}`")?;
         }
+        self.causes()
+            .iter()
+            .try_for_each(|cause| write!(f, ": {cause}"))
     }
 }
 

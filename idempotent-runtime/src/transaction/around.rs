@@ -1,13 +1,14 @@
 //! `transaction`: one that the library owns, around annotated functions.
 
-use std::{error::Error as StdError, sync::Arc};
+use std::sync::Arc;
 
 use sqlx::{Database, Transaction};
 
 use super::{
-    Backoff, IntoTransact, LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
+    Backoff, IntoTransact, LONGEST_SILENCE, RetryIf, ShowsCauses, SqlDatabase, Transact,
     connection::{
-        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
+        silent, waited_for_itself,
     },
     lost::Fate,
 };
@@ -108,7 +109,7 @@ pub async fn transaction<T, V, E, F>(pool: T, body: F) -> Result<V, E>
 where
     T: IntoTransact,
     T::RetryIf: RetryIf<E>,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
     F: AsyncFnOnce(&mut <T::Database as Database>::Connection) -> Result<V, E> + Clone,
 {
     let settings = pool.into_transact();
@@ -153,7 +154,7 @@ enum Turn<V, E> {
     Lost(Vec<RecordedIn>, V),
 }
 
-impl<V, E: StdError + 'static> Turn<V, E> {
+impl<V, E: ShowsCauses> Turn<V, E> {
     /// Whether its connection may only read, so that the application's pool does not get it back.
     fn is_stale<DB: SqlDatabase>(&self) -> bool {
         match self {
@@ -179,7 +180,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     async fn once<V, E, F>(&self, body: F, asking: &Asking) -> Turn<V, E>
     where
         Q: RetryIf<E>,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         F: AsyncFnOnce(&mut DB::Connection) -> Result<V, E>,
     {
         let mut owned = match OwnedConnection::acquire(&self.pool).await {
@@ -215,7 +216,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     ) -> (Turn<V, E>, bool)
     where
         Q: RetryIf<E>,
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
     {
         let value = match own {
             Ok(value) => value,
@@ -224,9 +225,12 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 asking.note(false);
                 let rolled_back = answer(tx.rollback()).await;
                 let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
+                let is_reason = is_gone || self.retry_if.is_reason(&error);
                 let is_refused = is_conflict::<DB>(&error) || is_stale::<DB>(&error);
-                let again = is_gone || is_refused || self.retry_if.is_reason(&error);
-                let turn = match again {
+                let turn = match is_reason || is_refused {
+                    _ if !is_reason && waited_for_itself::<DB>(&error) => {
+                        Turn::Answer(Err(asking.refuse(USED_THE_POOL)))
+                    }
                     true => Turn::Again(error),
                     false => Turn::Answer(Err(error)),
                 };

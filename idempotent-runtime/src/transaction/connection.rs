@@ -5,7 +5,10 @@ use std::error::Error as StdError;
 use sqlx::{AssertSqlSafe, Connection, Pool, Transaction, pool::PoolConnection};
 
 use super::{Isolation, SqlDatabase};
-use crate::store::{StoreError, sealed::Sealed as _};
+use crate::{
+    error::Error,
+    store::{StoreError, sealed::Sealed as _},
+};
 
 /// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
 /// it is closed elsewhere, so that no transaction is left open on it.
@@ -73,6 +76,17 @@ pub(crate) fn silence<DB: SqlDatabase>() -> StoreError {
 pub(crate) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(DB::is_conflict)
 }
+
+/// Whether the body waited for the lock of its own transaction. A database with one writer has it
+/// locked from the beginning, so that no other transaction is in the way of the body.
+pub(super) fn waited_for_itself<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+    DB::ONE_WRITER && is_conflict::<DB>(error)
+}
+
+/// The refusal of a body that [`waited_for_itself`].
+pub(super) const USED_THE_POOL: Error = Error::InvalidPolicy(
+    "a statement of the body found the database locked, which its own transaction locks: run each statement on the connection that the body is given, and none on the pool or another connection",
+);
 
 /// Whether the connection is gone.
 pub(crate) fn is_broken<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {

@@ -24,6 +24,9 @@ pub(crate) mod sealed {
         /// The statement that undoes them, after the transaction.
         const RESTORE: Option<&'static str>;
 
+        /// Whether a transaction locks the whole database for all others from its beginning.
+        const ONE_WRITER: bool;
+
         /// Whether this error says that another transaction was in the way.
         fn is_conflict(cause: &(dyn StdError + 'static)) -> bool;
 
@@ -91,6 +94,8 @@ impl sealed::Dialect for sqlx::Postgres {
 
     const RESTORE: Option<&'static str> = None;
 
+    const ONE_WRITER: bool = false;
+
     /// `serialization_failure`, `deadlock_detected`, and `lock_not_available`: a lock was waited
     /// for for too long.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
@@ -144,6 +149,8 @@ impl sealed::Dialect for sqlx::MySql {
 
     const RESTORE: Option<&'static str> = Some("SET SESSION autocommit = @idempotent_autocommit");
 
+    const ONE_WRITER: bool = false;
+
     /// A deadlock, a lock that was waited for too long, and a record that has changed since it was
     /// read.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
@@ -185,6 +192,8 @@ impl sealed::Dialect for sqlx::Sqlite {
     }
 
     const RESTORE: Option<&'static str> = None;
+
+    const ONE_WRITER: bool = true;
 
     /// `SQLITE_BUSY` and `SQLITE_LOCKED`, with their extended codes.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {

@@ -8,7 +8,7 @@ mod lost;
 mod run;
 mod turn;
 
-use std::time::Duration;
+use std::{error::Error as StdError, time::Duration};
 
 use sqlx::Pool;
 
@@ -142,6 +142,27 @@ impl<E, F: Fn(&E) -> bool> RetryIf<E> for RetryFunction<F> {
         (self.0)(error)
     }
 }
+
+/// An error type that shows its causes, by which a conflict with another transaction is known.
+///
+/// `anyhow::Error` and `Box<dyn Error>` are none, because they do not implement
+/// [`Error`](std::error::Error).
+///
+/// ```compile_fail,E0277
+/// use idempotent_runtime::{BoxError, transaction::ShowsCauses};
+///
+/// fn shows_causes<E: ShowsCauses>() {}
+/// shows_causes::<BoxError>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the error type `{Self}` does not show its causes to the transaction",
+    label = "is no `std::error::Error`",
+    note = "a conflict with another transaction is known by `Error::source`, so let the body return a type that has it, in place of `anyhow::Error` or `Box<dyn Error>`; with thiserror, an enum with `#[error(transparent)] Database(#[from] sqlx::Error)` and `#[error(transparent)] Idempotency(#[from] idempotent_runtime::Error)`"
+)]
+pub trait ShowsCauses: StdError + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: StdError + 'static> ShowsCauses for E {}
 
 /// A `&Pool` of sqlx, or a [`Transact`] with one.
 pub trait IntoTransact {

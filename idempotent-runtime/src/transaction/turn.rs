@@ -7,7 +7,8 @@ use sqlx::Transaction;
 use super::{
     RetryIf, SqlDatabase, Transact,
     connection::{
-        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
+        silent, waited_for_itself,
     },
 };
 use crate::{
@@ -155,8 +156,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let mut is_aborted = false;
         if let Err(error) = &own {
-            let again = is_conflict::<DB>(error) || is_stale::<DB>(error);
-            if again || self.settings.retry_if.is_reason(error) {
+            let is_reason = self.settings.retry_if.is_reason(error);
+            if !is_reason && waited_for_itself::<DB>(error) {
+                let refused = Turn::Instead(Instead::Refused(USED_THE_POOL));
+                return (refused, self.roll_back(tx).await);
+            }
+            if is_reason || is_conflict::<DB>(error) || is_stale::<DB>(error) {
                 return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
             let probe = self.in_time(tx.execute("SELECT 1".to_owned())).await;

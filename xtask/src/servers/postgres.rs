@@ -14,10 +14,11 @@ const INITDB: [&str; 6] = [
     "--pgdata=data",
 ];
 
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
+    "max_prepared_transactions=8",
     "wal_level=replica",
     "fsync=on",
     "synchronous_commit=on",

@@ -31,7 +31,7 @@ pub(super) fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
         rules.lease.unwrap_or(defaults.lease),
     );
     check_durations(ttl, lease, handle.timer())?;
-    check_lease(rules.ttl, rules.lease)?;
+    check_lease(Some(ttl), rules.lease)?;
     check_expired(rules.on_expired, defaults.audit_retention)
 }
 

@@ -34,7 +34,7 @@ impl Admitting<'_> {
         let (mine, theirs) = (&self.claim.subject.fingerprint, &record.subject.fingerprint);
         Error::KeyReused {
             operation: self.operation(),
-            differing: mine.digests().differing(&theirs.digests()),
+            differing: mine.differing(&theirs.digests()),
         }
     }
 

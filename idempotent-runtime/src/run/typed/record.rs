@@ -197,16 +197,16 @@ impl<'a> Place<'a> {
 
     /// The mark of an outcome that cannot be kept; `None` where nothing is left of it.
     fn not_replayable(&self, is_error: bool, why: &dyn std::fmt::Display) -> Option<RawOutcome> {
-        let (operation, id) = (self.operation, self.id.short());
+        let (operation, id) = (self.operation, self.id.to_hex());
         if is_error && self.forgets_errors {
             tracing::warn!(
-                operation, %id, %why,
+                operation, id, %why,
                 "an error cannot be stored or read back: its rows are undone, and nothing is recorded"
             );
             return None;
         }
         tracing::warn!(
-            operation, %id, %why,
+            operation, id, %why,
             "an outcome cannot be stored or read back: duplicates will be told that it happened"
         );
         Some(RawOutcome::not_replayable())

@@ -1,6 +1,6 @@
 //! The tries of a step: a connection, the step's row, the body, the fence, and the commit.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{Pool, Transaction};
 
@@ -25,8 +25,8 @@ use crate::{
     },
     store::{Savepoint, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{
-        Backoff, CommitFailure, Isolation, LONGEST_SILENCE, OwnedConnection, SqlDatabase,
-        is_broken, is_conflict, is_stale, silence, silent,
+        Backoff, CommitFailure, Isolation, LONGEST_SILENCE, OwnedConnection, ShowsCauses,
+        SqlDatabase, is_broken, is_conflict, is_stale, silence, silent,
     },
 };
 
@@ -56,7 +56,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         body: F,
     ) -> Result<Ended<T, E>, Error>
     where
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
@@ -81,7 +81,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         body: F,
     ) -> Result<Ended<T, E>, Error>
     where
-        E: FromRefusal + StdError + 'static,
+        E: FromRefusal + ShowsCauses,
         P: OnError<E>,
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
@@ -154,7 +154,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         body: F,
     ) -> Result<Ended<T, E>, Error>
     where
-        E: StdError + 'static,
+        E: ShowsCauses,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
     {
         let mut backoff = Backoff::new(self.retry_for);
@@ -174,7 +174,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         body: F,
     ) -> Result<Ended<T, E>, Error>
     where
-        E: StdError + 'static,
+        E: ShowsCauses,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
     {
         let timer = &SystemTimer;
@@ -229,7 +229,7 @@ async fn failed<T, E, P>(
 where
     P: OnError<E>,
     Whole: Keep<T>,
-    E: FromRefusal + StdError + 'static,
+    E: FromRefusal + ShowsCauses,
 {
     let Err(error) = &own else {
         return Ok(Ended::Own(own));

@@ -37,6 +37,7 @@ pub(super) fn is_undone(error: &Error) -> bool {
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
         Error::Database(error) => match kind_of_code(&**error) {
+            StoreErrorKind::Schema if is_of_a_function(&**error) => StoreErrorKind::Other,
             StoreErrorKind::Other if ends_the_connection(&**error) => StoreErrorKind::Unavailable,
             kind => kind,
         },
@@ -49,6 +50,15 @@ fn kind(error: &Error) -> StoreErrorKind {
 fn ends_the_connection(error: &dyn DatabaseError) -> bool {
     let said = error.try_downcast_ref::<PgDatabaseError>();
     said.is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic))
+}
+
+/// Tells whether the error comes from a function of the application's, such as that of a trigger. Its
+/// code is then that of the function. In every language of messages, the place of the error names
+/// the procedural language.
+fn is_of_a_function(error: &dyn DatabaseError) -> bool {
+    let said = error.try_downcast_ref::<PgDatabaseError>();
+    let place = said.and_then(PgDatabaseError::r#where);
+    place.is_some_and(|place| place.contains("PL/"))
 }
 
 /// The classes and codes of appendix A of the manual, "PostgreSQL Error Codes".
@@ -66,10 +76,11 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         (_, "55P03" | "57014" | "55006") | ("40", _) => StoreErrorKind::Busy,
         (_, "42501" | "25006") => StoreErrorKind::Denied,
         ("53" | "54", _) => StoreErrorKind::Full,
-        // The last three: a proxy that pools transactions, and that the store was not told of, lost
+        // The last four: a proxy that pools transactions, and that the store was not told of, lost
         // a prepared statement or has another client's; a database whose encoding has not every
-        // character.
-        ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05" | "22P05") => {
+        // character; a setting that a policy of row-level security reads, and that the session has
+        // not.
+        ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05" | "22P05" | "42704") => {
             StoreErrorKind::Configuration
         }
         // Our statements are fixed texts: Postgres rejects one only where a table or a column is

@@ -42,8 +42,11 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
     const CONSTRAINT: i32 = 19;
     const AUTH: i32 = 23;
     const NOTADB: i32 = 26;
+    const CONSTRAINT_TRIGGER: i32 = CONSTRAINT | 7 << 8;
     let code = error.code().and_then(|code| code.parse::<i32>().ok());
     match code.map(|code| code & 0xff) {
+        // A trigger of the application's refused it.
+        _ if code == Some(CONSTRAINT_TRIGGER) => StoreErrorKind::Other,
         Some(BUSY | LOCKED) => StoreErrorKind::Busy,
         Some(READONLY | PERM | AUTH) => StoreErrorKind::Denied,
         // A value too big for the file's limits finds no room, even on an empty disk.

@@ -223,7 +223,7 @@ impl Inner {
 }
 
 fn alike(error: &StoreError) -> StoreError {
-    StoreError::new(error.kind(), DOING).with_source(error.to_string())
+    error.clone()
 }
 
 /// It is unknown whether it was written.

@@ -205,6 +205,7 @@ async fn f28_ttl_validation(world: World) {
         owner.call("f").key("k").lease(Duration::ZERO),
         owner.call("f").key("k").lease(longest),
         owner.call("f").key("k").ttl("10s").lease("10s"),
+        owner.call("f").key("k").lease("48h"),
     ];
     for call in calls {
         let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;

@@ -141,3 +141,69 @@ async fn a_version_of_mariadb_is_written_over_once() {
         assert_eq!(renamed.expect("it is answered").rows_affected(), changed);
     }
 }
+
+/// The coordinator of the recipe ends what an earlier one left behind: it commits what was decided,
+/// and rolls back the rest.
+async fn recover(databases: [&PgPool; 2], decided: &[String], ours: &str) {
+    for pool in databases {
+        let left = "SELECT gid FROM pg_prepared_xacts
+                    WHERE database = current_database() AND gid LIKE $1 || '%'";
+        let left = sqlx::query_scalar(left).bind(ours).fetch_all(pool).await;
+        let left: Vec<String> = left.expect("they are listed");
+        for gid in left {
+            let word = match decided.iter().any(|it| gid.starts_with(it.as_str())) {
+                true => "COMMIT",
+                false => "ROLLBACK",
+            };
+            let end = sqlx::raw_sql(AssertSqlSafe(format!("{word} PREPARED '{gid}'")));
+            end.execute(pool).await.expect("it is ended");
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_34_two_databases_agree_after_a_coordinator_that_died_between_its_decision_and_its_words()
+ {
+    let create = "CREATE TABLE (id BIGINT PRIMARY KEY, cents BIGINT NOT NULL)";
+    let (one, from) = postgres(create).await;
+    let other = format!("{from}_other");
+    let created = format!("CREATE DATABASE {other}");
+    let created = sqlx::raw_sql(AssertSqlSafe(created)).execute(&one).await;
+    created.expect("a database");
+    let two = (*one.connect_options()).clone().database(&other);
+    let two = PgPool::connect_with(two).await.expect("the server answers");
+    let again = create.replace("TABLE", &format!("TABLE {from}"));
+    let again = sqlx::raw_sql(AssertSqlSafe(again)).execute(&two).await;
+    again.expect("a table");
+    for pool in [&one, &two] {
+        let fill = format!("INSERT INTO {from} VALUES (1, 1000)");
+        let fill = sqlx::raw_sql(AssertSqlSafe(fill)).execute(pool).await;
+        fill.expect("an account");
+    }
+    let transfers = ["decided", "undecided"].map(|name| format!("{from}-{name}"));
+    for (transfer, cents) in transfers.iter().zip([100, 1]) {
+        for (pool, change, side) in [(&one, -cents, "debit"), (&two, cents, "credit")] {
+            let statements = format!(
+                "BEGIN;
+                 INSERT INTO {from} VALUES ({cents} + 1, {change});
+                 PREPARE TRANSACTION '{transfer}-{side}'"
+            );
+            let prepared = sqlx::raw_sql(AssertSqlSafe(statements)).execute(pool).await;
+            prepared.expect("`max_prepared_transactions` is above 0");
+        }
+    }
+
+    recover([&one, &two], &transfers[..1], &from).await;
+    recover([&one, &two], &transfers[..1], &from).await;
+
+    let sum = format!("SELECT sum(cents)::bigint FROM {from}");
+    for (pool, expected) in [(&one, 900), (&two, 1100)] {
+        let sum = sqlx::query_scalar(AssertSqlSafe(sum.clone()));
+        let sum: i64 = sum.fetch_one(pool).await.expect("it is there");
+        assert_eq!(sum, expected);
+        let left = "SELECT count(*) FROM pg_prepared_xacts WHERE gid LIKE $1 || '%'";
+        let left = sqlx::query_scalar(left).bind(&from).fetch_one(pool).await;
+        assert_eq!(left.ok(), Some(0_i64));
+    }
+}

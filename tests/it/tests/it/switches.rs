@@ -245,6 +245,7 @@ async fn f28_ttl_validation() {
     refused(builder().lease("1m").ttl("10s").build(), "not shorter");
     refused(builder().max_run_time("0s").build(), "zero");
     refused(builder().undo_timeout("0s").build(), "zero");
+    refused(builder().lease("48h").build(), "longer than the usual ttl");
     assert!(builder().ttl("10s").build().is_ok());
     assert!(builder().ttl("24h").lease("30s").build().is_ok());
 

@@ -1,6 +1,6 @@
 //! Messages and set-ups that cannot be right.
 
-use std::io;
+use std::{collections::HashSet, io, sync::Arc};
 
 use idempotent_runtime::{
     Error, Idempotency,
@@ -83,4 +83,55 @@ fn i15_a_set_up_that_cannot_be_right_is_refused() {
             Error::InvalidPolicy(_) | Error::InvalidKey { .. }
         ));
     }
+}
+
+/// A payload whose copies would differ at random.
+#[derive(Serialize)]
+struct Tags {
+    order: u64,
+    tags: Option<Arc<HashSet<u32>>>,
+}
+
+#[tokio::test]
+async fn mend_25_a_payload_with_a_set_in_random_order_is_refused_at_once() {
+    let idem = Idempotency::memory();
+    let consumer = idem.consumer("billing").broker_retention("1d");
+    let consumer = consumer.build().expect("a consumer");
+    let set: HashSet<u32> = [1].into();
+    let handled = async |_| Ok::<_, io::Error>(());
+    let whole = consumer.message("whole").payload(&set);
+    let nested = consumer.message("nested").payload(&vec![Tags {
+        order: 42,
+        tags: Some(Arc::new(set)),
+    }]);
+    for message in [whole, nested] {
+        let told = message.run(handled).await;
+        let error = assert_dead(told, DeadLetterReason::InvalidMessage);
+        let error = error.expect("it says why");
+        let why = error.source().expect("the cause").to_string();
+        assert!(
+            why.contains("`payload`") && why.contains("BTreeSet"),
+            "{why}"
+        );
+    }
+    let without = consumer.message("none").payload(&Tags {
+        order: 42,
+        tags: None,
+    });
+    assert_ack(without.run(handled).await, false);
+}
+
+#[tokio::test]
+async fn mend_34_a_payload_that_differs_is_called_payload() {
+    let idem = Idempotency::memory();
+    let consumer = idem.consumer("billing").broker_retention("1d");
+    let consumer = consumer.build().expect("a consumer");
+    let tags = |order| Tags { order, tags: None };
+    let handled = async |_| Ok::<_, io::Error>(());
+    let first = consumer.message("m").payload(&tags(1)).run(handled).await;
+    assert_ack(first, false);
+    let other = consumer.message("m").payload(&tags(2)).run(handled).await;
+    let error = assert_dead(other, DeadLetterReason::KeyReused).expect("it says why");
+    let error = error.to_string();
+    assert!(error.contains("(`payload.order`)"), "{error}");
 }

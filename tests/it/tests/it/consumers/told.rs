@@ -6,9 +6,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use idempotent_runtime::{FrontEndEvent, Idempotency, Observer, store::MemoryStore};
+use idempotent_runtime::{
+    Error, FrontEndEvent, Idempotency, Observer, identity::RecordId, key::Key, store::MemoryStore,
+};
 
 use super::Refused;
+use crate::harness::said_during;
 
 #[derive(Clone, Default)]
 struct Counters(Arc<Mutex<BTreeMap<String, u32>>>);
@@ -64,4 +67,57 @@ async fn each_disposition_is_counted_by_its_kind() {
         counted,
         expected.map(|(kind, count)| (kind.to_owned(), count))
     );
+}
+
+/// The digest is that of `printf %s order-4242 | sha256sum`.
+#[tokio::test]
+async fn mend_28_a_dead_letter_is_logged_with_consumer_message_and_record() {
+    let consumer = Idempotency::memory().consumer("billing");
+    let consumer = consumer.broker_retention("1d").build().expect("a consumer");
+    let key = Key::from_part("order-4242").expect("a key");
+    let record = RecordId::new("inbox:billing", None, key.framed()).to_hex();
+    let mails = || vec![1, 2];
+    let refused = async |_| Err::<(), _>(Refused);
+
+    let (_, alone) = said_during(async {
+        let message = consumer.message("order-4242").payload(&1).record_errors();
+        message.run(refused).await
+    })
+    .await;
+    let (_, in_a_batch) = said_during(consumer.batch(
+        mails(),
+        |consumer, it| consumer.message("order-4242").payload(it).record_errors(),
+        async |_| Err::<(), _>(Refused),
+    ))
+    .await;
+
+    for said in [alone, in_a_batch] {
+        let mut lines = said.lines();
+        let line = lines.rfind(|line| line.contains("WARN") && line.contains("dead letter"));
+        let line = line.expect("it is logged");
+        for part in [
+            "consumer=\"billing\"",
+            "message=\"6d7da0824c852731\"",
+            &format!("record=\"{record}\""),
+        ] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        assert!(!line.contains("order-4242"), "no id in {line}");
+    }
+}
+
+#[tokio::test]
+async fn mend_28_a_call_that_is_to_be_settled_is_logged_with_its_whole_id() {
+    let idem = Idempotency::memory();
+    let call = || idem.call("told.doubtful").key("k").uncertain_errors();
+    let fails = |_| async { Err::<(), _>(Error::InvalidPolicy("the gateway is silent")) };
+
+    let (_, said) = said_during(call().run(fails)).await;
+
+    let refused = call().run(fails).await;
+    let Err(Error::Uncertain { id, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    let mut warnings = said.lines().filter(|line| line.contains("WARN"));
+    assert!(warnings.any(|line| line.contains(&id.to_hex())), "{said}");
 }

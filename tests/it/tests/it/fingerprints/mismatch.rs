@@ -10,6 +10,7 @@ on_every_store![
     b18_fingerprint_survives_completion,
     b19_mismatch_error_names_what_differs,
     b20_mismatch_after_release,
+    mend_34_a_value_that_was_given_whole_is_called_by_its_word,
 ];
 
 async fn b14_mismatch_completed(world: World) {
@@ -221,4 +222,20 @@ async fn b20_mismatch_after_release(world: World) {
     assert_eq!((first, second), (Err(Error::AlreadyInstalled), Ok(2)));
     let third = owner.enter(released(&world, "k", 1, false)).await;
     assert!(matches!(third, Err(Error::KeyReused { .. })), "{third:?}");
+}
+
+async fn mend_34_a_value_that_was_given_whole_is_called_by_its_word(world: World) {
+    let owner = world.owner().await;
+    let call = async |amount: u32| {
+        let call = owner.call("fingerprints.whole").key("k");
+        call.arguments(&amount)
+            .run(|_| async { Ok::<_, Error>(()) })
+            .await
+    };
+    assert_eq!(call(1).await, Ok(()));
+    let refused = call(2).await;
+    assert!(
+        matches!(&refused, Err(Error::KeyReused { differing, .. }) if differing == &["arguments"]),
+        "{refused:?}"
+    );
 }

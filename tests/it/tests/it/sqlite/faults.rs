@@ -269,3 +269,20 @@ async fn f20_a_damaged_file_is_a_typed_error() {
         );
     }
 }
+
+#[tokio::test]
+async fn mend_27_an_error_of_the_store_says_its_cause_and_blames_no_migration_for_a_trigger() {
+    let folder = folder();
+    let nowhere = folder.path().join("no such folder").join("records.db");
+    let error = SqliteStore::open(&nowhere).await.expect_err("no folder");
+    let said = Error::from(error).to_string();
+    assert!(said.contains("unable to open database file"), "{said}");
+
+    let (path, store) = opened(&folder).await;
+    let trigger = "CREATE TRIGGER refuses BEFORE INSERT ON idempotent_records BEGIN SELECT RAISE(ABORT, 'closed for the night'); END";
+    run(&mut side(&path).await, trigger).await;
+    let refused = store.swap(&OTHER, None, &claim()).await;
+    let said = refused.expect_err("the trigger refuses").to_string();
+    assert!(said.ends_with("closed for the night"), "{said}");
+    assert!(!said.contains("migrate"), "{said}");
+}

@@ -210,3 +210,32 @@ async fn a_server_that_a_proxy_lost_and_one_that_prepares_no_more_may_be_tried_a
         assert_eq!(kind(swap), StoreErrorKind::Unavailable, "{state} {number}");
     }
 }
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_27_an_error_of_the_store_says_its_cause_and_no_password() {
+    let elsewhere = store(options().database("no_such_shop"));
+    let refused = elsewhere.load(&ID).await;
+    let said = Error::from(refused.expect_err("no database")).to_string();
+    assert!(said.contains("Unknown database 'no_such_shop'"), "{said}");
+
+    let stranger = store(options().username("nobody").password("hush-hush"));
+    let refused = stranger.load(&ID).await;
+    let said = refused.expect_err("no such user").to_string();
+    assert!(
+        said.contains("Access denied") && !said.contains("hush"),
+        "{said}"
+    );
+
+    let database = MariaDb::new().await;
+    let (store, prefix) = (database.open().await, &database.prefix);
+    let trigger = format!(
+        "CREATE TRIGGER {prefix}closes BEFORE INSERT ON {prefix}records
+         FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'closed for the night'"
+    );
+    database.run(trigger).await;
+    let refused = store.swap(&ID, None, &claim()).await;
+    let said = refused.expect_err("the trigger refuses").to_string();
+    assert!(said.ends_with("closed for the night"), "{said}");
+    assert!(!said.contains("migrate"), "{said}");
+}

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
     CallReport, Error, Idempotency, OnOutage,
-    store::{PostgresStore, StoreErrorKind},
+    identity::RecordId,
+    store::{PostgresStore, Store, StoreErrorKind},
 };
 use tokio::time::timeout;
 
-use super::{URL, places::user, side};
+use super::{URL, places::user, run, side};
 use crate::{
     answers::failed_as,
+    harness::claim,
     servers::{prefix, url},
 };
 
@@ -86,4 +88,54 @@ async fn a_record_that_a_user_may_not_update_is_denied_and_keeps_nobody_waiting(
     let takeover = takeover.run(async |_| Ok::<_, Error>(8));
     let refused = timeout(IN_TIME, takeover).await.expect("in time");
     assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
+}
+
+const ID: RecordId = RecordId::from_bytes([7; 32]);
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_27_an_error_of_the_store_says_its_cause_and_no_password() {
+    let elsewhere = url(URL).replace("idempotent@", "idempotent:hush-hush@");
+    let elsewhere = elsewhere.replace("/idempotent", "/shop");
+    let refused = PostgresStore::builder().connect(&elsewhere).await;
+    let said = Error::from(refused.expect_err("no database")).to_string();
+    assert!(
+        said.ends_with(": database \"shop\" does not exist"),
+        "{said}"
+    );
+    assert!(!said.contains("hush"), "{said}");
+}
+
+/// The code of the error is the application's: here that of a constraint.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_27_a_trigger_and_a_policy_that_refuse_are_not_answered_by_a_migration() {
+    let mut side = side(&url(URL)).await;
+    let prefix = prefix();
+    let builder = || PostgresStore::builder().table_prefix(&prefix);
+    let store = builder().connect(&url(URL)).await.expect("the tables");
+    let rights = format!(
+        "GRANT ALL ON {prefix}records, {prefix}schema TO USER;
+         ALTER TABLE {prefix}records ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own ON {prefix}records USING (current_setting('app.tenant') = 'me')"
+    );
+    let tenant = user(&mut side, &rights).await;
+    let tenant = builder().connect(&tenant).await.expect("the tables");
+    let refused = tenant.swap(&ID, None, &claim()).await;
+    let said = refused.expect_err("no tenant is set").to_string();
+    assert!(said.contains("app.tenant"), "{said}");
+    assert!(!said.contains("migrate"), "{said}");
+
+    let trigger = format!(
+        "CREATE FUNCTION {prefix}closes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'closed for the night' USING ERRCODE = 'check_violation';
+         END $$;
+         CREATE TRIGGER {prefix}closes BEFORE INSERT ON {prefix}records FOR EACH ROW
+             EXECUTE FUNCTION {prefix}closes()"
+    );
+    run(&mut side, trigger).await;
+    let refused = store.swap(&ID, None, &claim()).await;
+    let said = refused.expect_err("the trigger refuses").to_string();
+    assert!(said.ends_with("closed for the night"), "{said}");
+    assert!(!said.contains("migrate"), "{said}");
 }
