@@ -75,6 +75,8 @@ impl Attempt {
         Error::Uncertain {
             operation: Arc::clone(self.operation_name()),
             id: *self.id(),
+            // A number has no steps.
+            number: None,
         }
     }
 

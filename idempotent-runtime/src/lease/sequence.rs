@@ -34,7 +34,7 @@ use std::time::Duration;
 
 pub use self::{
     holding::{Ending, Holding, Refusal},
-    settle::{Settlement, settle, skip},
+    settle::{NextNumber, Settlement, end_next, settle, skip},
     stored::{Damaged, Stored, Value},
 };
 use crate::{
