@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::permit::{Begun, Permit};
 use crate::{
     error::Error,
-    record::{Step, StepName, StepState},
+    record::{Step, StepState},
 };
 
 impl Permit {
@@ -15,7 +15,15 @@ impl Permit {
     pub(super) fn has_undo(&mut self, step: &Arc<Step>) {
         self.number = step.undo;
         if let Some(undo) = self.undo.clone().filter(|_| step.undo.is_some()) {
-            self.scope().undos().register(Arc::clone(step), undo);
+            // An attempt that goes on with others' steps reads a value again for its undo.
+            let known = match self.is_fresh() {
+                true => Arc::clone(step),
+                false => Arc::new(Step {
+                    outcome: None,
+                    ..Step::clone(step)
+                }),
+            };
+            self.scope().undos().register(known, undo);
         }
     }
 
@@ -35,7 +43,7 @@ impl Permit {
             if scope.is_fresh() {
                 return Ok(None);
             }
-            let steps = writer.look(&StepName::ALL).await?;
+            let steps = writer.list().await?;
             let steps = steps.ok_or_else(|| self.lost())?;
             Ok::<_, Error>(steps.iter().filter_map(|step| step.undo).max())
         };

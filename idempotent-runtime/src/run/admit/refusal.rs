@@ -10,7 +10,7 @@ use crate::{
         sequence::{Damaged, Stored},
     },
     observe::RecordChange,
-    record::{Draft, Record, Step, StepName, StepState, Time},
+    record::{Draft, ListedStep, Record, StepState, Time},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -85,17 +85,11 @@ impl Admitting<'_> {
 
     /// Looks which steps could not be undone.
     pub(super) async fn not_undone(&self, record: &Record) -> Admission {
-        let steps = match self
-            .request
-            .handle
-            .store()
-            .load_steps(&self.id, &StepName::ALL)
-            .await
-        {
+        let steps = match self.request.handle.store().list_steps(&self.id).await {
             Ok(steps) => steps,
             Err(error) => return Admission::Refused(error.into()),
         };
-        let of = |which: fn(&Step) -> bool| {
+        let of = |which: fn(&ListedStep) -> bool| {
             let mut steps: Vec<_> = steps.iter().filter(|step| which(step)).collect();
             steps.sort_by_key(|step| Reverse(step.undo));
             steps
@@ -103,7 +97,7 @@ impl Admitting<'_> {
                 .map(|step| step.label.to_string())
                 .collect::<Vec<_>>()
         };
-        let left = of(Step::is_to_be_undone);
+        let left = of(ListedStep::is_to_be_undone);
         // Its holders vanished, and no step is known to be left.
         if left.is_empty() {
             return Admission::Refused(self.parked(record.attempt, None));
