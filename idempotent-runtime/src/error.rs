@@ -6,7 +6,7 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use self::answers::{Differing, Left, SET_UP, Told};
+use self::answers::{Called, Differing, GivenUp, Left, SET_UP, Settles, Told};
 pub(crate) use self::nested::{mark, take_mark};
 pub use self::unreadable::{BoxError, Unreadable};
 use crate::{
@@ -64,7 +64,7 @@ pub enum Error {
     /// It is unknown whether an earlier call happened. An operator must find out and settle it,
     /// unless its first holder was only paused, and wakes up and tells.
     #[error(
-        "it is unknown whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
+        "it is unknown whether {} of `{operation}` happened, find out and settle it with {}: its record is {}", Called(.number), Settles(.number), .id.to_hex()
     )]
     #[non_exhaustive]
     Uncertain {
@@ -72,11 +72,13 @@ pub enum Error {
         operation: Arc<str>,
         /// The record of the call.
         id: RecordId,
+        /// The number at which a sequence stops; `None` for a plain call.
+        number: Option<u64>,
     },
 
     /// Too many holders of this key vanished. An operator must look at it.
     #[error(
-        "`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
+        "{}`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with {}: its record is {}", GivenUp(.number), Settles(.number), .id.to_hex()
     )]
     #[non_exhaustive]
     Parked {
@@ -86,6 +88,8 @@ pub enum Error {
         attempts: u32,
         /// The record of the call.
         id: RecordId,
+        /// The number at which a sequence stops; `None` for a plain call.
+        number: Option<u64>,
     },
 
     /// The call failed for good, and not all of its steps could be undone. It is *parked*: look at
@@ -206,8 +210,7 @@ pub enum Error {
     },
 
     /// The call happened so long ago that its outcome has expired. It is not run again, because
-    /// that was asked for with
-    /// [`OnExpired::Refuse`](crate::OnExpired::Refuse).
+    /// [`OnExpired::Refuse`](crate::OnExpired::Refuse) asks for that.
     #[error(
         "`{operation}` happened with this key, and its outcome has expired, use a new key for a new request"
     )]
@@ -217,8 +220,7 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The number is below the last one of its sequence. A sequence tells this as its
-    /// [`Decision`](crate::sequence::Decision).
+    /// The number is below the last one: a [`Decision`](crate::sequence::Decision) tells this.
     #[doc(hidden)]
     #[error("a larger number of `{operation}` has been applied: the last one is {last}")]
     #[non_exhaustive]
@@ -229,8 +231,7 @@ pub enum Error {
         last: u64,
     },
 
-    /// The number does not follow the last one of its sequence. A sequence tells this as its
-    /// [`Decision`](crate::sequence::Decision).
+    /// The number does not follow the last one: a [`Decision`](crate::sequence::Decision) tells this.
     #[doc(hidden)]
     #[error("the next number of `{operation}` is {expected}, and not {got}")]
     #[non_exhaustive]
@@ -362,8 +363,7 @@ pub enum Error {
         source: FingerprintError,
     },
 
-    /// A policy makes no sense, such as a lease of zero, or the operation has no name; nothing was
-    /// written.
+    /// A policy makes no sense, as a lease of zero, or there is no name; nothing was written.
     #[error("{0}")]
     InvalidPolicy(&'static str),
 

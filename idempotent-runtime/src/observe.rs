@@ -98,7 +98,7 @@ pub enum RecordChange {
     LeaseLost,
     /// An operator settled the record.
     Settled,
-    /// An operator used up a number that was parked.
+    /// An operator used up a number.
     Skipped,
 }
 

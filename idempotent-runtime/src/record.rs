@@ -12,7 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     draft::{Draft, Moment},
     outcome::{OutcomeKind, RawOutcome},
-    step::{Step, StepName, StepNames, StepState},
+    step::{ListedStep, Step, StepName, StepNames, StepState},
     time::{Time, micros},
     token::{FencingToken, TokenRule},
     version::{AttemptId, Version},

@@ -82,6 +82,8 @@ impl Attempt {
         Error::Uncertain {
             operation: Arc::clone(self.operation_name()),
             id: *self.id(),
+            // A number has no steps.
+            number: None,
         }
     }
 

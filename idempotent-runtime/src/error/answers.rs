@@ -35,6 +35,42 @@ impl fmt::Display for Left<'_> {
     }
 }
 
+/// The call of which it is unknown whether it happened, in a message.
+pub(super) struct Called<'a>(pub(super) &'a Option<u64>);
+
+impl fmt::Display for Called<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "the number {number}"),
+            None => f.write_str("an earlier call"),
+        }
+    }
+}
+
+/// The number that was given up, in a message.
+pub(super) struct GivenUp<'a>(pub(super) &'a Option<u64>);
+
+impl fmt::Display for GivenUp<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "the number {number} of "),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The function by which an operator settles it, in a message.
+pub(super) struct Settles<'a>(pub(super) &'a Option<u64>);
+
+impl fmt::Display for Settles<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "`Sequence::settle({number})`"),
+            None => f.write_str("`Idempotency::settle_id`"),
+        }
+    }
+}
+
 /// The advice about a commit that is unknown, in a message: whether a record knows it.
 pub(super) struct Told(pub(super) bool);
 

@@ -47,6 +47,7 @@ use crate::{
     outcome::{Outline, Recorded, Stored, Whole},
     record::Holder,
     run::heartbeat::Heartbeats,
+    sequence::Failing,
     store::{MemoryStore, Store},
 };
 
@@ -91,6 +92,7 @@ struct Inner {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     relays: Mutex<Vec<Weak<tokio::sync::Notify>>>,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
+    failing: Failing,
 }
 
 /// A handle that does not keep what it leads to.
@@ -143,6 +145,7 @@ impl Idempotency {
             #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
             relays: Mutex::default(),
             operations: Mutex::default(),
+            failing: Failing::default(),
         }))
     }
 
@@ -156,6 +159,11 @@ impl Idempotency {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn in_process(&self) -> &InProcess {
         &self.0.in_process
+    }
+
+    /// The numbers whose calls fail.
+    pub(crate) fn failing(&self) -> &Failing {
+        &self.0.failing
     }
 
     /// Wakes a relay whenever a transactional call has committed.

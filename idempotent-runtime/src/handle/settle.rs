@@ -357,15 +357,15 @@ pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> 
 pub(crate) async fn put(
     handle: &Idempotency,
     id: &RecordId,
-    seen: Version,
+    seen: impl Into<Option<Version>>,
     draft: &Draft,
 ) -> Result<Swap, StoreError> {
-    let store = handle.store();
-    let lost = match swap(store, id, Some(seen), draft).await {
+    let (store, seen) = (handle.store(), seen.into());
+    let lost = match swap(store, id, seen, draft).await {
         Err(error) if error.is_transient() => error,
         answer => return answer,
     };
-    match swap(store, id, Some(seen), draft).await {
+    match swap(store, id, seen, draft).await {
         Ok(Swap::Refused(Snapshot {
             now,
             record: Some(record),

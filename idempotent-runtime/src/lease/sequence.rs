@@ -17,8 +17,9 @@
 //!
 //! A store needs nothing new. Each write stands where `seen` stands, as every swap does, and every
 //! write sends the whole stream: [`Stored`] turns it into the outcome of a record and back. A draft
-//! keeps `last` unless it says that it moves ([`Last`]). Only [`Ending::Done`], [`settle()`] and
-//! [`skip`] move the number, and only upwards. A call over an expired stream clears it.
+//! keeps `last` unless it says that it moves ([`Last`]). Only [`Ending::Done`], [`settle()`],
+//! [`skip`] and [`end_next`] move the number, and only upwards. A call over an expired stream clears
+//! it.
 //!
 //! Every decision is made on the primary store. A tier never copies a stream, because its copy may
 //! be past.
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 pub use self::{
     holding::{Ending, Holding, Refusal},
-    settle::{Settlement, settle, skip},
+    settle::{NextNumber, Settlement, end_next, settle, skip},
     stored::{Damaged, Stored, Value},
 };
 use crate::{

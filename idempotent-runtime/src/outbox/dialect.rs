@@ -123,6 +123,11 @@ pub(crate) mod sealed {
         /// Bytes, written out.
         fn bytes(bytes: &[u8]) -> String;
 
+        /// The condition under which a column holds these bytes, however many they are.
+        fn holds(column: &str, bytes: &[u8]) -> String {
+            format!("{column} = {}", Self::bytes(bytes))
+        }
+
         /// Whether [`write`](Self::write) finds out that no transaction is open.
         const FINDS_OUT: bool = false;
 

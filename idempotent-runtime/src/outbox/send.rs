@@ -176,13 +176,11 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ) -> Result<bool, Error> {
         let messages = &self.tables.messages;
         let (id, key) = (DB::bytes(id.as_bytes()), DB::bytes(key));
-        let (topic, payload) = (
-            DB::bytes(message.topic.as_bytes()),
-            DB::bytes(&message.payload),
-        );
+        let topic = DB::bytes(message.topic.as_bytes());
+        let is_payload = DB::holds("payload", &message.payload);
         let look = format!(
             "SELECT count(*) FROM {messages}
-             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND payload = {payload}) {}",
+             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND {is_payload}) {}",
             DB::CURRENT
         );
         let rows = DB::query(connection, look, DOING).await?;

@@ -103,9 +103,43 @@ impl Step {
     /// unknown whether it happened.
     #[must_use]
     pub fn is_to_be_undone(&self) -> bool {
-        let is_error = self.outcome.as_ref().is_some_and(RawOutcome::is_error);
+        ListedStep::from(self).is_to_be_undone()
+    }
+}
+
+/// A step as a store lists it, without what it returned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListedStep {
+    /// Its name within the call.
+    pub name: StepName,
+    /// The literal part of its name, for people.
+    pub label: Arc<str>,
+    /// Its state.
+    pub state: StepState,
+    /// Whether its outcome is an error.
+    pub is_error: bool,
+    /// As in the [`Step`].
+    pub undo: Option<u32>,
+}
+
+impl ListedStep {
+    /// As [`Step::is_to_be_undone`].
+    #[must_use]
+    pub fn is_to_be_undone(&self) -> bool {
         let is_open = matches!(self.state, StepState::Begun | StepState::Done);
-        self.undo.is_some() && is_open && !is_error
+        self.undo.is_some() && is_open && !self.is_error
+    }
+}
+
+impl From<&Step> for ListedStep {
+    fn from(step: &Step) -> Self {
+        Self {
+            name: step.name,
+            label: Arc::clone(&step.label),
+            state: step.state,
+            is_error: step.outcome.as_ref().is_some_and(RawOutcome::is_error),
+            undo: step.undo,
+        }
     }
 }
 

@@ -258,7 +258,12 @@ where
         Reconciled::Unknown => {
             let operation = Arc::clone(attempt.operation_name());
             let id = *attempt.id();
-            let refusal = Error::Uncertain { operation, id };
+            let number = None;
+            let refusal = Error::Uncertain {
+                operation,
+                id,
+                number,
+            };
             (Stage::Unknown, Some(Err(R::Error::from_refusal(refusal))))
         }
         Reconciled::RunAgain => (Stage::RunAgain, None),

@@ -16,7 +16,7 @@ use crate::{
     lease::Ending,
     observe::CallOutcome,
     outcome::Stored,
-    record::{OutcomeKind, Step, StepName, StepState, Version},
+    record::{ListedStep, OutcomeKind, Step, StepName, StepState, Version},
     run::{
         active_call::{ActiveCall, Instead},
         ending::Ended,
@@ -69,7 +69,7 @@ impl ActiveCall {
         &mut self,
         attempt: &Attempt,
         body: Pin<&mut Option<B>>,
-    ) -> Result<Vec<Arc<Step>>, Stopped> {
+    ) -> Result<Vec<ListedStep>, Stopped> {
         let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
             return Err(Stopped::Lost);
         };
@@ -105,7 +105,7 @@ impl ActiveCall {
     pub(super) async fn undo(
         &mut self,
         attempt: &Attempt,
-        steps: Option<Vec<Arc<Step>>>,
+        steps: Option<Vec<ListedStep>>,
     ) -> Result<bool, Instead> {
         let (Some(undoing), Some(scope)) = (self.undoing(attempt), attempt.steps()) else {
             return Err(self.stopped(Stopped::Lost));
@@ -199,14 +199,15 @@ impl Undoing {
 
     /// The steps that have an undo, from the latest on. An attempt that began the life knows all
     /// of them.
-    async fn steps(&self, scope: &StepScope) -> Result<Vec<Arc<Step>>, Stopped> {
+    async fn steps(&self, scope: &StepScope) -> Result<Vec<ListedStep>, Stopped> {
         let mut steps: Vec<_> = match scope.is_fresh() {
             true => {
                 let known = scope.undos().all();
-                known.into_values().map(|known| known.step).collect()
+                let steps = known.into_values();
+                steps.map(|known| ListedStep::from(&*known.step)).collect()
             }
             false => {
-                let steps = self.writer().look(&StepName::ALL).await;
+                let steps = self.writer().list().await;
                 steps.map_err(Stopped::Store)?.ok_or(Stopped::Lost)?
             }
         };
@@ -215,7 +216,7 @@ impl Undoing {
         Ok(steps)
     }
 
-    async fn run(&self, scope: &StepScope, steps: &[Arc<Step>]) -> Result<Undone, Stopped> {
+    async fn run(&self, scope: &StepScope, steps: &[ListedStep]) -> Result<Undone, Stopped> {
         let known = scope.undos().all();
         let mut came_of_it = Undone::default();
         for step in steps {
@@ -223,7 +224,7 @@ impl Undoing {
             if step.state == StepState::Undone {
                 came_of_it.undone.push(label);
             } else if step.is_to_be_undone() {
-                match self.undo_known(step, &known).await? {
+                match self.undo_known(scope, step, &known).await? {
                     true => came_of_it.undone.push(label),
                     false => came_of_it.left.push(label),
                 }
@@ -235,13 +236,19 @@ impl Undoing {
     /// Whether it is undone. A step whose undo was not found is not.
     async fn undo_known(
         &self,
-        step: &Arc<Step>,
+        scope: &StepScope,
+        listed: &ListedStep,
         known: &HashMap<StepName, Registered>,
     ) -> Result<bool, Stopped> {
-        let Some(known) = known.get(&step.name) else {
-            self.warn(step, &"the body did not come to this step");
+        let Some(known) = known.get(&listed.name) else {
+            self.warn(&listed.label, &"the body did not come to this step");
             return Ok(false);
         };
+        let step = &self.whole(scope, known).await?;
+        if step.fingerprint != known.step.fingerprint {
+            self.warn(&step.label, &"its arguments are others now");
+            return Ok(false);
+        }
         let mut pause = PAUSE;
         for number in 1..=TRIES {
             if self.writer().is_over() || self.attempt.is_lost() {
@@ -249,7 +256,7 @@ impl Undoing {
             }
             match self.try_once(step, known).await {
                 Ok(()) => return self.record(step).await.map(|()| true),
-                Err(error) => self.warn(step, &error),
+                Err(error) => self.warn(&step.label, &error),
             }
             if number < TRIES {
                 self.handle.timer().sleep(pause).await;
@@ -257,6 +264,16 @@ impl Undoing {
             }
         }
         Ok(false)
+    }
+
+    /// The step with its outcome. An attempt that began the life knows it.
+    async fn whole(&self, scope: &StepScope, known: &Registered) -> Result<Arc<Step>, Stopped> {
+        if scope.is_fresh() {
+            return Ok(Arc::clone(&known.step));
+        }
+        let found = self.writer().look(&known.step.name.alone()).await;
+        let found = found.map_err(Stopped::Store)?.ok_or(Stopped::Lost)?;
+        found.into_iter().next().ok_or(Stopped::Lost)
     }
 
     async fn try_once(&self, step: &Step, known: &Registered) -> Result<(), String> {
@@ -303,10 +320,10 @@ impl Undoing {
         }
     }
 
-    fn warn(&self, step: &Step, error: &dyn std::fmt::Display) {
+    fn warn(&self, label: &str, error: &dyn std::fmt::Display) {
         tracing::warn!(
             operation = self.attempt.operation(), id = self.attempt.id().to_hex(),
-            step = &*step.label, %error, "a step is not undone"
+            step = label, %error, "a step is not undone"
         );
     }
 }

@@ -1,19 +1,24 @@
 //! Sequences: of a stream of numbered calls, only the next number is applied.
 
 mod decision;
+mod failing;
 mod numbered;
 mod operators;
 mod settings;
+mod settle;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 
+pub(crate) use self::failing::Failing;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::transaction::Staged;
 pub use self::{
     decision::Decision,
+    failing::FailingNumber,
     numbered::NumberedCall,
-    operators::{Position, RunningNumber, SettleNumber, Standing},
+    operators::{Position, RunningNumber, Standing},
     settings::{AcceptGaps, FromFirst, GapRule, NoRule, Sequence},
+    settle::SettleNumber,
 };
 use crate::{
     handle::Idempotency,

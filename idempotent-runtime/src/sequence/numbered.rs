@@ -1,8 +1,11 @@
 //! One call of a stream, from its number to its decision.
 
-use std::{future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
-use super::decision::{Decision, decide};
+use super::{
+    decision::{Decision, decide},
+    failing::Tried,
+};
 use crate::{
     attempt::Attempt,
     consumer::failure::{Failure, Noting},
@@ -98,7 +101,7 @@ impl<P> NumberedCall<P> {
     pub async fn run<T, E, F, B>(self, body: F) -> Result<Decision<T>, E>
     where
         T: Storable,
-        E: FromRefusal,
+        E: FromRefusal + fmt::Display,
         P: OnError<E>,
         F: FnOnce(Attempt) -> B,
         B: Future<Output = Result<T, E>>,
@@ -112,11 +115,15 @@ impl<P> NumberedCall<P> {
             Ok(request) => request,
             Err(error) => return Err(E::from_refusal(error)),
         };
+        let tried = Tried::of(&request, self.number);
         let body = |attempt| {
             let body = body(attempt);
             async move { body.await.map_err(Failure::Handler) }
         };
         let (result, report) = run_typed(ActiveCall::new(request), typed, body).await;
+        if let Some(tried) = tried {
+            tried.ended(&result, noting.noted());
+        }
         decide(&self.operation, result, &report)
     }
 }

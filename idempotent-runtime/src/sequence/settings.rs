@@ -40,7 +40,9 @@ pub struct Sequence<G = NoRule> {
     on_crash: Option<OnCrash>,
     in_flight: Option<InFlight>,
     max_takeovers: Option<u32>,
-    expires_after: Option<Duration>,
+    pub(super) expires_after: Option<Duration>,
+    /// The number that the stream begins with, where that was said.
+    pub(super) first: Option<u64>,
     pub(super) mistake: Option<Error>,
     gaps: G,
 }
@@ -99,6 +101,7 @@ impl Sequence {
             in_flight: None,
             max_takeovers: None,
             expires_after: None,
+            first: None,
             mistake: empty.then_some(Error::InvalidPolicy(
                 "the name of the sequence is empty: give it a stable one, such as `accounts`",
             )),
@@ -110,7 +113,10 @@ impl Sequence {
     /// are [`Past`](super::Decision::Past), so a source that begins with 0 says `first(0)`.
     pub fn first(self, first: u64) -> Sequence<FromFirst> {
         let patience = None;
-        self.with(FromFirst { first, patience })
+        Sequence {
+            first: Some(first),
+            ..self.with(FromFirst { first, patience })
+        }
     }
 
     /// Applies every larger number: for states where only the newest one counts. Numbers that are
@@ -239,6 +245,7 @@ impl<G> Sequence<G> {
             in_flight: self.in_flight,
             max_takeovers: self.max_takeovers,
             expires_after: self.expires_after,
+            first: self.first,
             mistake: self.mistake,
         }
     }

@@ -6,6 +6,7 @@ use sqlx::{Database, Transaction};
 
 use super::{
     decision::{Decision, decide},
+    failing::Tried,
     numbered::NumberedCall,
 };
 use crate::{
@@ -67,11 +68,15 @@ impl<P> NumberedCall<P> {
             on_error: &noting,
             keep: Whole,
         };
+        let tried = Tried::of(&request, self.number);
         let settings = pool.into_transact().map_retry_if(OfHandler);
         let body = async move |tx: &mut <D::Database as Database>::Connection| {
             body(tx).await.map_err(Failure::Handler)
         };
         let (result, report) = transact(request, typed, settings, body).await;
+        if let Some(tried) = tried {
+            tried.ended(&result, noting.noted());
+        }
         decide(&self.operation, result, &report)
     }
 
@@ -113,6 +118,7 @@ impl<P> NumberedCall<P> {
             Ok(request) => request,
             Err(error) => return staged(Err(E::from_refusal(error)), false, None),
         };
+        let tried = Tried::of(&request, self.number);
         let moves = Moved {
             handle: request.handle.clone(),
             id: request.id,
@@ -131,6 +137,10 @@ impl<P> NumberedCall<P> {
             version: finished.written,
             ..moves
         };
+        if let Some(tried) = tried.filter(|_| result.is_err()) {
+            // A value is not applied before the commit.
+            tried.ended(&result, noting.noted());
+        }
         let is_own = matches!(result, Err(Failure::Handler(_)));
         let is_recorded = match report {
             CallReport::Executed { recorded, .. } => recorded && noting.noted() != Verdict::Release,

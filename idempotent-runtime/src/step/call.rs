@@ -138,7 +138,8 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// Runs the body at most once. One more write says first that it has begun. If it has begun and
     /// no outcome is recorded, the next attempt makes the call *uncertain*
     /// ([`Error::Uncertain`](crate::Error::Uncertain)). That is so if its holder vanished, its
-    /// future was dropped, or its `Err` is not recorded.
+    /// future was dropped, or its `Err` is not recorded. This attempt does so too, if it calls the
+    /// step again whose future was dropped.
     ///
     /// A call without a record refuses such a step, except where the handle is switched off. Redis
     /// needs `accept_at_most_once_until_failover()`.
@@ -325,7 +326,11 @@ where
     let is_refused = own.is_err() && within.is_refused();
     asking.note(is_refused);
     if let Err(error) = &own {
-        match typed.on_error.verdict(error, Verdict::Release) {
+        let verdict = typed.on_error.verdict(error, Verdict::Release);
+        if is_refused || verdict != Verdict::Replay {
+            permit.has_no_outcome();
+        }
+        match verdict {
             Verdict::Replay if is_refused => return Ok(own),
             Verdict::Replay => {}
             Verdict::Release if P::RELEASES => return Ok(own),
@@ -338,6 +343,7 @@ where
         }
     }
     let Some(outcome) = keep(&permit.place(), &typed, &mut own).await else {
+        permit.has_no_outcome();
         return Ok(own);
     };
     let leads_elsewhere = K::LOADS && outcome.kind == OutcomeKind::Value;

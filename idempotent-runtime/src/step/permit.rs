@@ -241,13 +241,18 @@ impl Permit {
         match stands {
             None => {
                 self.seen = Some(begun.version);
-                self.keeps_name = self.on_crash == OnCrash::Uncertain;
                 self.has_undo(&Arc::new(begun));
                 self.check_open()
             }
             // A write of an earlier run of it in this attempt was in flight.
             Some(_) => Err(self.doubt()),
         }
+    }
+
+    /// Its body has ended without an outcome to record. A body that was dropped lets go of the name
+    /// instead: the next step of it finds that this one has begun.
+    pub(super) fn has_no_outcome(&mut self) {
+        self.keeps_name |= self.on_crash == OnCrash::Uncertain;
     }
 
     /// Records how it ended. Gives the version that stands there instead, if one does: the first

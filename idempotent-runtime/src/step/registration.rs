@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::permit::{Begun, Permit};
 use crate::{
     error::Error,
-    record::{RawOutcome, Step, StepName},
+    record::{RawOutcome, Step},
 };
 
 impl Permit {
@@ -15,7 +15,15 @@ impl Permit {
     pub(super) fn has_undo(&mut self, step: &Arc<Step>) {
         self.number = step.undo;
         if let Some(undo) = self.undo.clone().filter(|_| step.undo.is_some()) {
-            self.scope().undos().register(Arc::clone(step), undo);
+            // An attempt that goes on with others' steps reads a value again for its undo.
+            let known = match self.is_fresh() {
+                true => Arc::clone(step),
+                false => Arc::new(Step {
+                    outcome: None,
+                    ..Step::clone(step)
+                }),
+            };
+            self.scope().undos().register(known, undo);
         }
     }
 
@@ -35,7 +43,7 @@ impl Permit {
             if scope.is_fresh() {
                 return Ok(None);
             }
-            let steps = writer.look(&StepName::ALL).await?;
+            let steps = writer.list().await?;
             let steps = steps.ok_or_else(|| self.lost())?;
             Ok::<_, Error>(steps.iter().filter_map(|step| step.undo).max())
         };
@@ -56,8 +64,10 @@ impl Permit {
     pub(super) async fn look_for_undo(mut self, is_version: bool) -> Result<Begun, Error> {
         let sought = self.scope().undos().sought(&self.name);
         // At once, because the body may drop this step before the store has answered.
-        if let Some(step) = sought.filter(|step| step.fingerprint == self.fingerprint) {
-            self.has_undo(&step);
+        if let Some(listed) = sought {
+            self.number = listed.undo;
+            let step = self.step(listed.state, None);
+            self.has_undo(&Arc::new(step));
         }
         let found = match self.scope().looks(self.look()).await {
             Err(Error::Store(error)) => {

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::undo::AnyUndo;
 use crate::{
-    record::{RawOutcome, Step, StepName},
+    record::{ListedStep, RawOutcome, Step, StepName},
     store::StoreError,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Undos {
     /// Whether the record stays for as long as they are open.
     kept: OnceCell<()>,
     /// The steps whose undos are looked for, if the call has failed for good.
-    sought: OnceLock<HashMap<StepName, Arc<Step>>>,
+    sought: OnceLock<HashMap<StepName, ListedStep>>,
     /// The failure of a store that was asked for one of them.
     unreachable: OnceLock<StoreError>,
     /// Tells that one more was found.
@@ -97,13 +97,13 @@ impl Undos {
     }
 
     /// Looks for the undos of these steps from now on.
-    pub(crate) fn look_for<'a>(&self, steps: impl Iterator<Item = &'a Arc<Step>>) {
-        let sought = steps.map(|step| (step.name, Arc::clone(step)));
+    pub(crate) fn look_for<'a>(&self, steps: impl Iterator<Item = &'a ListedStep>) {
+        let sought = steps.map(|step| (step.name, step.clone()));
         let _it_is_the_first = self.sought.set(sought.collect());
     }
 
     /// The step of this name, if its undo is looked for.
-    pub(super) fn sought(&self, name: &StepName) -> Option<Arc<Step>> {
+    pub(super) fn sought(&self, name: &StepName) -> Option<ListedStep> {
         self.sought.get()?.get(name).cloned()
     }
 
@@ -114,7 +114,7 @@ impl Undos {
     }
 
     /// Whether the undo of each of these steps that is open is known.
-    pub(crate) fn know(&self, steps: &[Arc<Step>]) -> bool {
+    pub(crate) fn know(&self, steps: &[ListedStep]) -> bool {
         let known = self.known();
         let mut open = steps.iter().filter(|step| step.is_to_be_undone());
         open.all(|step| known.contains_key(&step.name))

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use crate::{
     handle::Idempotency,
-    record::{OutcomeKind, RawOutcome, Step, StepNames, StepState, Version},
+    record::{ListedStep, OutcomeKind, RawOutcome, Step, StepNames, StepState, Version},
     run::{lease::Lease, race},
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind, Swap},
 };
@@ -40,9 +40,22 @@ impl Writer<'_> {
         names: &StepNames,
     ) -> Result<Option<Vec<Arc<Step>>>, StoreError> {
         let (store, id) = (self.handle.store(), self.lease.attempt.id());
+        self.ask(|| store.load_steps(id, names)).await
+    }
+
+    /// Lists the steps of the life; `None` where the lease is over.
+    pub(crate) async fn list(&self) -> Result<Option<Vec<ListedStep>>, StoreError> {
+        let (store, id) = (self.handle.store(), self.lease.attempt.id());
+        self.ask(|| store.list_steps(id)).await
+    }
+
+    async fn ask<T, F>(&self, look: impl Fn() -> F) -> Result<Option<T>, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
         let mut pause = FIRST_PAUSE;
         while !self.is_over() {
-            match self.in_time(store.load_steps(id, names)).await {
+            match self.in_time(look()).await {
                 // Behind the lease they may be steps of another life.
                 Ok(_) if self.is_over() => break,
                 Ok(found) => return Ok(Some(found)),

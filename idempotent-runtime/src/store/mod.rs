@@ -100,7 +100,7 @@ pub use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, Step, StepNames, Version},
+    record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
 };
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
@@ -238,6 +238,13 @@ pub trait Store: Debug + Send + Sync + 'static {
         Err(no_steps())
     }
 
+    /// Lists all of those steps, in the order of their names. The default reads them whole. A store
+    /// that can leaves out what they returned, of which there may be a lot.
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let steps = self.load_steps(call, &StepName::ALL).await?;
+        Ok(steps.iter().map(|step| ListedStep::from(&**step)).collect())
+    }
+
     /// Puts `next` where the record of this call [takes](crate::lease::takes_steps) steps of its
     /// attempt, and where no step of this name and life stands except version `seen`, in one atomic
     /// step.
@@ -333,6 +340,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         (**self).load_steps(call, names).await
+    }
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        (**self).list_steps(call).await
     }
     async fn write_step(
         &self,

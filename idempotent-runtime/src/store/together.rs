@@ -40,7 +40,7 @@ use self::queue::{Job, MOST_BYTES, Queue, Turn};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, Step, StepNames, Version},
+    record::{Draft, ListedStep, Record, Step, StepNames, Version},
     run::race,
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
@@ -309,6 +309,10 @@ impl<S: WriteTogether> Store for Together<S> {
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         self.0.store.load_steps(call, names).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        self.0.store.list_steps(call).await
     }
 
     async fn write_step(

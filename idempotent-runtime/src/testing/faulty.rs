@@ -17,7 +17,7 @@ pub use self::fault::{Fault, On, Operation};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, OutcomeKind, Record, State, Step, StepNames, Version},
+    record::{Draft, ListedStep, OutcomeKind, Record, State, Step, StepNames, Version},
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 
@@ -332,6 +332,12 @@ impl Store for FaultyStore {
         let arrived = self.arrive(&[Operation::LoadSteps], None);
         let loading = self.inner.load_steps(call, names);
         self.through(arrived, "loading steps", loading).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let arrived = self.arrive(&[Operation::LoadSteps], None);
+        let listing = self.inner.list_steps(call);
+        self.through(arrived, "loading steps", listing).await
     }
 
     async fn write_step(

@@ -304,11 +304,13 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
     let uncertain = Error::Uncertain {
         operation: at(),
         id,
+        number: None,
     };
     let parked = Error::Parked {
         operation: at(),
         attempts: 5,
         id,
+        number: None,
     };
     let lost = Error::LeaseLost { operation: at() };
     let stopped = Error::Stopped { operation: at() };

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::{Answer, Applied, Draft, Last, Running, Standing, Stream};
 use crate::{
+    fingerprint::Fingerprint,
     policy::OnCrash,
-    record::{AttemptId, Moment, OutcomeKind, Time, Version},
+    record::{AttemptId, FencingToken, Moment, OutcomeKind, Time, TokenRule, Version},
 };
 
 /// The word of an operator who found out what happened to a number.
@@ -42,8 +43,7 @@ pub fn settle(
         return kept_after_all(stream, last, *kind, now, version);
     }
     let running = stream.running.filter(|running| running.number == number)?;
-    let is_abandoned =
-        running.state == Standing::Running && stream.lease_is_over(now) && !stream.is_expired(now);
+    let is_abandoned = is_abandoned(stream, &running, now);
     let may_rerun = running.on_crash == OnCrash::Rerun;
     match (settlement, running.state) {
         (Settlement::Done(kind), state) if is_abandoned || state != Standing::Running => {
@@ -107,14 +107,71 @@ fn resumed(stream: &Stream, running: Running, version: Version) -> Draft {
     }
 }
 
-/// The draft that uses up a parked `number`, or `None` where it is not what stands, or is not
-/// parked. The operator's reason is for the event.
+/// The draft that uses up `number`, or `None` where it is not what stands. It is parked, or its
+/// holder vanished and it may run again, as one that fails after each takeover. The operator's
+/// reason is for the event.
 #[must_use]
-pub fn skip(stream: &Stream, number: u64, version: Version) -> Option<Draft> {
-    let is_parked =
-        |running: &Running| running.number == number && running.state == Standing::Parked;
-    let running = stream.running.filter(is_parked)?;
-    Some(ended(stream, running, Answer::Skipped, version))
+pub fn skip(stream: &Stream, number: u64, now: Time, version: Version) -> Option<Draft> {
+    let running = stream.running.filter(|running| running.number == number)?;
+    let may_rerun = running.on_crash == OnCrash::Rerun && is_abandoned(stream, &running, now);
+    let is_skipped = running.state == Standing::Parked || may_rerun;
+    is_skipped.then(|| ended(stream, running, Answer::Skipped, version))
+}
+
+fn is_abandoned(stream: &Stream, running: &Running, now: Time) -> bool {
+    running.state == Standing::Running && stream.lease_is_over(now) && !stream.is_expired(now)
+}
+
+/// A number that no call holds, as an operator names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextNumber {
+    /// The number.
+    pub number: u64,
+    /// Must be equal in a copy.
+    pub fingerprint: Fingerprint,
+    /// The number with which the stream begins; `None` where any larger one may follow the last.
+    pub first: Option<u64>,
+    /// Whether calls of it are known to have failed. Without a first number, only such a one is
+    /// ended: any other would take all smaller ones along.
+    pub has_failed: bool,
+    /// How long the stream binds calls after it; `None` for as long as before.
+    pub expires_after: Option<Duration>,
+}
+
+/// The draft that ends the next number, where none is held or must be settled. `None` where it is
+/// not the next one. A call of it that comes meanwhile moves the version.
+#[must_use]
+pub fn end_next(
+    stream: Option<&Stream>,
+    next: &NextNumber,
+    answer: Answer,
+    now: Time,
+    version: Version,
+) -> Option<Draft> {
+    let counted = stream.filter(|stream| !stream.is_expired(now));
+    let last = match counted {
+        Some(stream) if stream.running.is_some() => return None,
+        Some(stream) => stream.last.map(|last| last.number),
+        None => None,
+    };
+    let is_next = match next.first {
+        Some(first) => last.map_or(Some(first), |last| last.checked_add(1)) == Some(next.number),
+        None => next.has_failed && last < Some(next.number),
+    };
+    let as_before = || counted.and_then(|it| Some(it.expires?.since(it.lease_end)));
+    is_next.then(|| Draft {
+        version,
+        token: TokenRule::Above(stream.map_or(FencingToken::from_u64(0), |stream| stream.token)),
+        last: Last::Moves(Applied {
+            number: next.number,
+            fingerprint: next.fingerprint,
+            answer,
+        }),
+        running: None,
+        attempt_id: AttemptId::NOBODY,
+        lease: Moment::In(Duration::ZERO),
+        expires: next.expires_after.or_else(as_before).map(Moment::In),
+    })
 }
 
 fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) -> Draft {

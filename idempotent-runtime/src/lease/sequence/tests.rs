@@ -224,10 +224,10 @@ fn each_number_has_a_budget_of_its_own_and_a_parked_one_is_skipped_or_resumed() 
     let (parked, meaning) = written(&spent(2, 9), Some(&while_two()), late);
     assert_eq!(meaning, Meaning::Park);
     assert_eq!(decided(&claim(3, 9), &parked, late), Decision::Parked(2));
-    assert_eq!(skip(&while_two(), 2, SECOND), None);
-    assert_eq!(skip(&parked, 3, SECOND), None);
+    assert_eq!(skip(&while_two(), 2, NOW, SECOND), None);
+    assert_eq!(skip(&parked, 3, late, SECOND), None);
 
-    let draft = skip(&parked, 2, SECOND).expect("it is parked");
+    let draft = skip(&parked, 2, late, SECOND).expect("it is parked");
     let skipped = draft.apply(Some(&parked), late);
     let past = Decision::Past { last: 2 };
     assert_eq!(decided(&claim(2, 9), &skipped, late), past);
@@ -327,4 +327,54 @@ fn the_largest_number_is_followed_by_none() {
         decided(&claim(u64::MAX, 9), &stream, NOW),
         Decision::Replay(OutcomeKind::Value)
     );
+}
+
+#[test]
+fn mend_21_a_number_that_fails_after_a_takeover_is_skipped_where_it_may_run_again() {
+    let late = NOW.plus(LEASE);
+    let next = claim(2, 3);
+    let taken = begun(&next, Some(&while_two()), late);
+    assert_eq!(skip(&taken, 2, late, SECOND), None);
+    let failed = ended_by(&next, &taken, Ending::Release, late);
+    let draft = skip(&failed, 2, late, SECOND).expect("its holder vanished");
+    let skipped = draft.apply(Some(&failed), late);
+    let past = Decision::Past { last: 2 };
+    assert_eq!(decided(&claim(2, 9), &skipped, late), past);
+
+    let held = begun(&at_most_once(claim(2, 2)), Some(&after_one()), NOW);
+    assert_eq!(skip(&held, 2, late, SECOND), None);
+}
+
+fn next(number: u64, first: Option<u64>, has_failed: bool) -> NextNumber {
+    NextNumber {
+        number,
+        fingerprint: Fingerprint::from_bytes([0; 32]),
+        first,
+        has_failed,
+        expires_after: None,
+    }
+}
+
+#[test]
+fn mend_33_only_the_next_number_is_ended_at_rest() {
+    let ends = |stream: Option<&Stream>, next: NextNumber| {
+        end_next(stream, &next, Answer::Skipped, NOW, SECOND).map(|it| it.apply(stream, NOW))
+    };
+    for has_failed in [false, true] {
+        let begins = ends(None, next(7, Some(7), has_failed)).expect("it begins so");
+        assert_eq!(begins.last.map(|last| last.number), Some(7));
+        assert!(begins.token > FencingToken::from_u64(0));
+        let rest = after_one();
+        let second = ends(Some(&rest), next(2, Some(1), has_failed)).expect("it is the next");
+        let past = Decision::Past { last: 2 };
+        assert_eq!(decided(&claim(2, 9), &second, NOW), past);
+        for other in [0, 1, 3] {
+            assert_eq!(ends(Some(&rest), next(other, Some(1), has_failed)), None);
+        }
+        assert_eq!(ends(Some(&while_two()), next(3, Some(1), has_failed)), None);
+        assert_eq!(ends(Some(&while_two()), next(2, Some(1), has_failed)), None);
+        let larger = ends(Some(&rest), next(9, None, has_failed));
+        assert_eq!(larger.is_some(), has_failed);
+        assert_eq!(ends(Some(&rest), next(1, None, has_failed)), None);
+    }
 }

@@ -13,6 +13,7 @@ use crate::{
         tables::{Column, Tables},
         walk::{self, MOST, Met, damaged, free},
     },
+    sha256::sha256,
     store::{MYSQL_SESSION, StoreError, sql::Row as _},
 };
 
@@ -116,38 +117,40 @@ impl Dialect for MySql {
         format!("x'{}'", hex(bytes))
     }
 
+    /// A long payload is compared by its hash, because the text has to fit into a packet.
+    fn holds(column: &str, bytes: &[u8]) -> String {
+        match bytes.len() > LONGEST_TEXT {
+            true => {
+                let hash = hex(&sha256(&mut bytes.to_vec()));
+                format!("SHA2({column}, 256) = '{hash}'")
+            }
+            false => format!("{column} = {}", Self::bytes(bytes)),
+        }
+    }
+
     const FINDS_OUT: bool = true;
 
-    /// All statements go in one message, and the first one that fails is the last. Outside a
-    /// transaction, a savepoint is forgotten at once. `INSERT IGNORE` would swallow other errors
-    /// than that of an id which is there.
+    /// All statements go in one message, and the first one that fails is the last. Only a long
+    /// payload follows by itself, as bytes: written out it would take twice the room in its packet.
+    /// Outside a transaction, a savepoint is forgotten at once. `INSERT IGNORE` would swallow other
+    /// errors than that of an id which is there.
     async fn write(
         connection: &mut MySqlConnection,
         tables: &Tables,
         message: &Writing<'_>,
         ahead: i64,
     ) -> Result<Written, StoreError> {
-        let Tables {
-            messages, counters, ..
-        } = tables;
-        let (key, values) = (Self::bytes(message.key), written_out::<Self>(message));
-        let (count, number) = match message.is_numbered {
-            false => (String::new(), NOW),
-            true => (
-                format!(
-                    "INSERT INTO {counters} (message_key, number) VALUES ({key}, @idempotent_outbox_number := {NOW})
-                     ON DUPLICATE KEY UPDATE
-                         number = @idempotent_outbox_number := greatest({counters}.number + 1, {NOW});\n"
-                ),
-                "@idempotent_outbox_number",
-            ),
+        let key = Self::bytes(message.key);
+        let (text, insert) = texts(tables, message, &key);
+        let at = |text| by_clock::<Self>(text, ahead);
+        let counted = async {
+            let counts = counts(connection, at(text)).await?;
+            if let Some(insert) = insert {
+                insert_bytes(connection, at(insert), message).await?;
+            }
+            Ok(counts)
         };
-        let text = format!(
-            "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here;
-             {count}INSERT INTO {messages} ({COLUMNS}, number, created)
-             VALUES ({values}, {number}, {NOW})"
-        );
-        let (written, may_be_new) = match counts(connection, by_clock::<Self>(text, ahead)).await {
+        let (written, may_be_new) = match counted.await {
             Ok(counts) => (Written::New, counts.get(2) == Some(&1)),
             Err(error) => match said(&error) {
                 Some(DUPLICATE) => (Written::Old, true),
@@ -161,6 +164,58 @@ impl Dialect for MySql {
         }
         Ok(written)
     }
+}
+
+/// How many bytes of a payload are written out at most.
+const LONGEST_TEXT: usize = 256 * 1024;
+
+/// The text that writes a message, and the statement behind it that takes a long one.
+fn texts(tables: &Tables, message: &Writing<'_>, key: &str) -> (String, Option<String>) {
+    let Tables {
+        messages, counters, ..
+    } = tables;
+    let mut text = "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here".to_owned();
+    let mut number = NOW;
+    if message.is_numbered {
+        number = "@idempotent_outbox_number";
+        text += &format!(
+            ";\nINSERT INTO {counters} (message_key, number) VALUES ({key}, {number} := {NOW})
+             ON DUPLICATE KEY UPDATE number = {number} := greatest({counters}.number + 1, {NOW})"
+        );
+    }
+    let is_long = message.payload.len() > LONGEST_TEXT;
+    let values = match is_long {
+        true => "?, ?, ?, ?, ?, ?".to_owned(),
+        false => written_out::<MySql>(message),
+    };
+    let insert = format!(
+        "INSERT INTO {messages} ({COLUMNS}, number, created) VALUES ({values}, {number}, {NOW})"
+    );
+    if is_long {
+        return (text, Some(insert));
+    }
+    (text + ";\n" + &insert, None)
+}
+
+/// Writes a message by a statement with parameters, which carry its bytes as they are. The
+/// connection keeps no statement.
+async fn insert_bytes(
+    connection: &mut MySqlConnection,
+    insert: String,
+    message: &Writing<'_>,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(sqlx::AssertSqlSafe(insert))
+        .persistent(false)
+        .bind(message.id.as_bytes())
+        .bind(message.key)
+        .bind(message.topic.as_bytes())
+        .bind(&message.headers)
+        .bind(message.payload)
+        .bind(message.trace_parent.as_deref().map(str::as_bytes));
+    let inserted = sqlx::Executor::execute(connection, query).await;
+    inserted
+        .map(drop)
+        .map_err(|error| crate::store::mysql_failure(error, DOING))
 }
 
 /// Raises a new counter above the floor, and the message that it has counted. Only a new one is

@@ -76,6 +76,12 @@ impl Walk {
     }
 }
 
+/// How many messages of the size of these fill a batch.
+pub(super) fn fitting(bytes: usize, messages: usize) -> usize {
+    let each = bytes / messages.max(1);
+    (BYTES / each.max(1) + 1).clamp(2, MOST)
+}
+
 /// Waits for an answer of the database, for so long.
 pub(super) async fn answered<T>(
     answer: impl Future<Output = Result<T, StoreError>>,
@@ -109,12 +115,14 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         Ok(Walk { met, has_claimed })
     }
 
-    /// The first message of each key that is held.
+    /// The first message of each key that is held, of `most` keys at most: the payloads of no other
+    /// ones are read.
     ///
     /// They begin behind the key `served`, so that large payloads keep no key waiting for ever.
     pub(super) async fn first_messages(
         &mut self,
         served: &[u8],
+        most: usize,
     ) -> Result<Vec<Envelope>, StoreError> {
         let Tables {
             messages, claims, ..
@@ -128,13 +136,16 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
         let look = format!(
             "SELECT {COLUMNS} FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
-                     CASE WHEN claimed.attempted = message.id THEN claimed.attempts ELSE {zero} END AS attempts,
-                     message.traceparent, sum(length(message.payload)) OVER (ORDER BY {inside}) AS bytes
-                 FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
-                 WHERE claimed.token = {token}
-                   AND message.number = (SELECT earlier.number FROM {messages} AS earlier
-                       WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)) AS firsts
-             WHERE bytes - length(payload) < {BYTES} ORDER BY {outside} LIMIT {MOST}",
+                     firsts.attempts, message.traceparent, sum(length(message.payload)) OVER (ORDER BY {inside}) AS bytes
+                 FROM (
+                     SELECT message.id, CASE WHEN claimed.attempted = message.id THEN claimed.attempts ELSE {zero} END AS attempts
+                     FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
+                     WHERE claimed.token = {token}
+                       AND message.number = (SELECT earlier.number FROM {messages} AS earlier
+                           WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
+                     ORDER BY {inside} LIMIT {most}) AS firsts
+                 JOIN {messages} AS message ON message.id = firsts.id) AS sized
+             WHERE bytes - length(payload) < {BYTES} ORDER BY {outside}",
             zero = DB::number(0),
             inside = turn("message."),
             outside = turn(""),
@@ -258,5 +269,24 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
              UPDATE {claims} SET token = 0, lease_end = 0 WHERE token = {token}"
         );
         self.query(text).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mend_22_a_batch_looks_at_hardly_more_messages_than_it_sends() {
+        const KIB: usize = 1024;
+        for (bytes, messages, fit) in [
+            (0, 0, MOST),
+            (1_000 * KIB, 1_000, MOST),
+            (16_000 * KIB, 80, 82),
+            (40 * 1024 * KIB, 1, 2),
+            (BYTES, 2, 3),
+        ] {
+            assert_eq!(fitting(bytes, messages), fit, "{messages} of {bytes} bytes");
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     Envelope, PublishError, Publisher,
     ages::Ages,
     builder::Settings,
-    claims::{BYTES, Claims, answered},
+    claims::{BYTES, Claims, answered, fitting},
     failures::Failures,
     sleep::{Bell, Sleep},
 };
@@ -54,6 +54,9 @@ pub(super) struct Work<DB: OutboxDatabase, P> {
     claimed: usize,
     /// The last key of the last batch, where that was full.
     served: Vec<u8>,
+    /// How many messages the next batch may have: about as many of the size of the last ones as it
+    /// has room for.
+    most: usize,
     /// Until when its claims stand, by its own clock; `None` where it has none.
     held_until: Option<Instant>,
     /// The key at which the last walk over the keys has ended.
@@ -81,6 +84,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             old_tokens: Vec::new(),
             claimed: 0,
             served: Vec::new(),
+            most: MOST,
             held_until: None,
             walked: Vec::new(),
             walks_at: now,
@@ -195,16 +199,19 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         }
         self.renew().await?;
         let served = std::mem::take(&mut self.served);
-        let mut batch = self.claims().await?.first_messages(&served).await?;
-        if batch.len() < MOST / 2 {
+        let most = self.most;
+        let mut batch = self.claims().await?.first_messages(&served, most).await?;
+        let bytes: usize = batch.iter().map(|it| it.payload.len()).sum();
+        let is_full = bytes >= BYTES || batch.len() == most;
+        self.most = fitting(bytes, batch.len());
+        if batch.len() < MOST / 2 && !is_full {
             self.walks_at = Instant::now();
         }
         if batch.is_empty() {
             self.give_back().await?;
             return Ok(false);
         }
-        let bytes: usize = batch.iter().map(|it| it.payload.len()).sum();
-        if bytes >= BYTES || batch.len() == MOST {
+        if is_full {
             // Other keys may have found no room.
             let last = batch.last();
             self.served = last.map_or_else(Vec::new, |last| last.place.clone());

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Admission, Admitting, Plan, refusal::damaged};
+use super::{
+    Admission, Admitting, Plan,
+    refusal::{damaged, number_of},
+};
 use crate::{
     error::Error,
     lease::{self, Decision, Meaning, sequence::Stored},
@@ -111,9 +114,10 @@ impl Admitting<'_> {
                 waited: self.waited,
             }),
             Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
-            Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
+            Decision::Uncertain(record) => Next::Done(Admission::Refused(Error::Uncertain {
                 operation: self.operation(),
                 id: self.id,
+                number: number_of(&record),
             })),
             Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
                 operation: self.operation(),
@@ -121,7 +125,10 @@ impl Admitting<'_> {
             Decision::Parked(record) if record.outcome.is_some() && !record.is_stream() => {
                 Next::NotUndone(record)
             }
-            Decision::Parked(record) => Next::Done(Admission::Refused(self.parked(record.attempt))),
+            Decision::Parked(record) => {
+                let number = number_of(&record);
+                Next::Done(Admission::Refused(self.parked(record.attempt, number)))
+            }
         }
     }
 

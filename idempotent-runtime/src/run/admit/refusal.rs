@@ -5,9 +5,12 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 use super::{Admission, Admitting};
 use crate::{
     error::Error,
-    lease::{Meaning, sequence::Damaged},
+    lease::{
+        Meaning,
+        sequence::{Damaged, Stored},
+    },
     observe::RecordChange,
-    record::{Draft, Record, Step, StepName, StepState, Time},
+    record::{Draft, ListedStep, Record, StepState, Time},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -54,11 +57,16 @@ impl Admitting<'_> {
     /// Tells that a record was left to be settled, and gives the error that refuses the call.
     pub(in crate::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
         let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
+        let number = Stored::written(draft).as_ref().and_then(running);
         let (step, refusal) = match meaning {
-            Meaning::Park => (RecordChange::Parked, self.parked(attempts)),
+            Meaning::Park => (RecordChange::Parked, self.parked(attempts, number)),
             _ => (
                 RecordChange::LeftUncertain,
-                Error::Uncertain { operation, id },
+                Error::Uncertain {
+                    operation,
+                    id,
+                    number,
+                },
             ),
         };
         let observers = self.request.handle.observers();
@@ -66,27 +74,22 @@ impl Admitting<'_> {
         refusal
     }
 
-    pub(in crate::run) fn parked(&self, attempts: u32) -> Error {
+    pub(in crate::run) fn parked(&self, attempts: u32, number: Option<u64>) -> Error {
         Error::Parked {
             operation: self.operation(),
             attempts,
             id: self.id,
+            number,
         }
     }
 
     /// Looks which steps could not be undone.
     pub(super) async fn not_undone(&self, record: &Record) -> Admission {
-        let steps = match self
-            .request
-            .handle
-            .store()
-            .load_steps(&self.id, &StepName::ALL)
-            .await
-        {
+        let steps = match self.request.handle.store().list_steps(&self.id).await {
             Ok(steps) => steps,
             Err(error) => return Admission::Refused(error.into()),
         };
-        let of = |which: fn(&Step) -> bool| {
+        let of = |which: fn(&ListedStep) -> bool| {
             let mut steps: Vec<_> = steps.iter().filter(|step| which(step)).collect();
             steps.sort_by_key(|step| Reverse(step.undo));
             steps
@@ -94,10 +97,10 @@ impl Admitting<'_> {
                 .map(|step| step.label.to_string())
                 .collect::<Vec<_>>()
         };
-        let left = of(Step::is_to_be_undone);
+        let left = of(ListedStep::is_to_be_undone);
         // Its holders vanished, and no step is known to be left.
         if left.is_empty() {
-            return Admission::Refused(self.parked(record.attempt));
+            return Admission::Refused(self.parked(record.attempt, None));
         }
         Admission::Refused(Error::NotUndone {
             operation: self.operation(),
@@ -112,6 +115,15 @@ impl Admitting<'_> {
             operation: self.operation(),
         })
     }
+}
+
+/// The number at which the stream of this record stops; `None` where it is that of a plain call.
+pub(super) fn number_of(record: &Record) -> Option<u64> {
+    Stored::read(record).as_ref().ok().and_then(running)
+}
+
+fn running(stored: &Stored) -> Option<u64> {
+    stored.stream.running.map(|running| running.number)
 }
 
 /// The record of a sequence cannot be read.

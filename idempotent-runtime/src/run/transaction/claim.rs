@@ -110,10 +110,10 @@ impl Admitting<'_> {
             match self.decide(&snapshot, sent_at) {
                 // A body in a transaction has no steps: a call outside one undoes them.
                 Next::Write(next) if next.meaning == Meaning::Undo => {
-                    return Err(Admission::Refused(self.parked(next.draft.attempt)));
+                    return Err(Admission::Refused(self.parked(next.draft.attempt, None)));
                 }
                 Next::NotUndone(record) => {
-                    return Err(Admission::Refused(self.parked(record.attempt)));
+                    return Err(Admission::Refused(self.parked(record.attempt, None)));
                 }
                 // A refusal is written, too: a look may be too old, and a write is not.
                 Next::Write(next) => {

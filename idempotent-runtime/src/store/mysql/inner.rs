@@ -19,7 +19,7 @@ use crate::{
         Snapshot, StepWrite, StoreError, Swap,
         moment::Moment,
         pool::ConnectionPool,
-        sql::{TablePrefix, version as schema},
+        sql::{Reads, TablePrefix, version as schema},
         version_cache::VersionCache,
         waiters::Waiters,
     },
@@ -116,10 +116,13 @@ impl Inner {
         &self,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = async |connected: &mut Connected| {
             let session = &mut connected.session();
-            self.statements.load_steps(session, call, names).await
+            self.statements
+                .load_steps(session, call, names, reads)
+                .await
         };
         self.connections.run_again("loading steps", loading).await
     }

@@ -34,12 +34,12 @@ use self::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepNames, Version},
+    record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits},
         spawned::spawned,
-        sql::TablePrefix,
+        sql::{self, Reads, TablePrefix},
         together::{CONNECTIONS, Together},
         transaction::connection_of,
         waiters::look::PollInterval,
@@ -215,6 +215,22 @@ impl MySqlStore {
     }
 }
 
+impl MySqlStore {
+    async fn look_at_steps(
+        &self,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
+            let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
+            let loading = async move { inner.load_steps(&call, &names, reads).await };
+            return spawned("loading steps", loading).await;
+        };
+        self.inner.load_steps(call, names, reads).await
+    }
+}
+
 #[async_trait]
 impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
@@ -321,12 +337,14 @@ impl Store for MySqlStore {
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let Some(_permit) = self.inner.connections.inline_permit() else {
-            let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
-            let loading = async move { inner.load_steps(&call, &names).await };
-            return spawned("loading steps", loading).await;
-        };
-        self.inner.load_steps(call, names).await
+        self.look_at_steps(call, names, Reads::Whole).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let steps = self
+            .look_at_steps(call, &StepName::ALL, Reads::Heads)
+            .await?;
+        Ok(sql::heads(&steps))
     }
 
     async fn write_step(

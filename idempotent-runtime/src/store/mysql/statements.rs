@@ -8,7 +8,7 @@ use super::steps::{LOCK, load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{COLUMNS, TablePrefix},
+    store::sql::{COLUMNS, Reads, TablePrefix},
 };
 
 /// The time in microseconds, when the statement began: the same everywhere in it, where `SYSDATE()`
@@ -38,6 +38,7 @@ pub(super) struct Statements {
     pub(super) expired: Statement,
     pub(super) scan: Statement,
     pub(super) load_steps: Statement,
+    pub(super) list_steps: Statement,
     pub(super) write_step: Statement,
     /// The same without a lock on the record.
     pub(super) begin_step: Statement,
@@ -176,7 +177,8 @@ impl Statements {
             replace_and_show: Statement::new(&replace_and_show),
             expired: Statement::new(&expired),
             scan: Statement::new(&scan),
-            load_steps: load_steps(prefix),
+            load_steps: load_steps(prefix, Reads::Whole),
+            list_steps: load_steps(prefix, Reads::Heads),
             write_step: write_step(prefix, LOCK),
             begin_step: write_step(prefix, ""),
             steps: format!("{prefix}steps"),

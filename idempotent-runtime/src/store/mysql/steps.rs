@@ -13,7 +13,7 @@ use crate::{
     record::{Step, StepNames, Version},
     store::{
         StepWrite, StoreError,
-        sql::{self, STEP_COLUMNS, TablePrefix},
+        sql::{self, Reads, STEP_COLUMNS, TablePrefix},
     },
 };
 
@@ -21,10 +21,8 @@ use crate::{
 /// under way, and then sees what that wrote.
 pub(super) const LOCK: &str = "LOCK IN SHARE MODE";
 
-pub(super) fn load_steps(prefix: &TablePrefix) -> Statement {
-    let columns = STEP_COLUMNS
-        .map(|column| format!("step.{column}"))
-        .join(", ");
+pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> Statement {
+    let columns = reads.columns("''");
     Statement::new(&format!(
         "SELECT {columns} FROM {prefix}steps AS step
          JOIN {prefix}records AS record ON record.id = step.record AND record.created = step.life
@@ -63,10 +61,15 @@ impl Statements {
         session: &mut Session<'_>,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         const DOING: &str = "loading steps";
         let values = sql::steps_sought(call, names);
-        let answer = run(session, &self.load_steps, &values, DOING).await?;
+        let statement = match reads {
+            Reads::Whole => &self.load_steps,
+            Reads::Heads => &self.list_steps,
+        };
+        let answer = run(session, statement, &values, DOING).await?;
         sql::steps(&answer.rows, DOING)
     }
 
@@ -90,7 +93,9 @@ impl Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load_current(session, call).await?;
-            let steps = self.load_steps(session, call, &next.name.alone()).await?;
+            let steps = self
+                .load_steps(session, call, &next.name.alone(), Reads::Whole)
+                .await?;
             // Beside a trigger of the application's the server forgets what it was to tell.
             let stands = steps.first();
             if stands.is_some_and(|step| step.version == next.version) {

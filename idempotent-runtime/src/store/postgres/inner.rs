@@ -22,7 +22,7 @@ use crate::{
         moment::Moment,
         notifications::Listener,
         pool::ConnectionPool,
-        sql::{TablePrefix, version as schema},
+        sql::{Reads, TablePrefix, version as schema},
         version_cache::VersionCache,
         waiters::Waiters,
     },
@@ -137,9 +137,12 @@ impl Inner {
         &self,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = async |connection: &mut Connected| {
-            self.statements.load_steps(connection, call, names).await
+            self.statements
+                .load_steps(connection, call, names, reads)
+                .await
         };
         self.connections.run_again("loading steps", loading).await
     }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
+    store::sql::{APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
 };
 
 /// The time in microseconds. Not `now()`, which is when the transaction began.
@@ -87,6 +87,7 @@ pub(super) struct Statements {
     pub(super) purge: Statement,
     pub(super) scan: Statement,
     pub(super) load_steps: Statement,
+    pub(super) list_steps: Statement,
     pub(super) write_step: Statement,
     pub(super) channel: Arc<str>,
     /// Inside a transaction of the application's: gives a row in the store's database.
@@ -222,7 +223,8 @@ impl Statements {
             mark: Statement::new(&mark),
             purge: Statement::new(&purge),
             scan: Statement::new(&scan),
-            load_steps: load_steps(prefix),
+            load_steps: load_steps(prefix, Reads::Whole),
+            list_steps: load_steps(prefix, Reads::Heads),
             write_step: write_step(prefix),
             channel: format!("{prefix}moved").into(),
             here: None,

@@ -14,7 +14,7 @@ use crate::{
     record::{Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError,
-        sql::{self, STEP_COLUMNS, TablePrefix},
+        sql::{self, Reads, STEP_COLUMNS, TablePrefix},
     },
 };
 
@@ -24,10 +24,8 @@ const WRITING: &str = "writing a step";
 /// under way, and then sees what that wrote.
 const LOCK: &str = "FOR SHARE";
 
-pub(super) fn load_steps(prefix: &TablePrefix) -> Statement {
-    let columns = STEP_COLUMNS
-        .map(|column| format!("step.{column}"))
-        .join(", ");
+pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> Statement {
+    let columns = reads.columns("''::bytea");
     Statement::new(&format!(
         "SELECT {columns}, {NAME} FROM {prefix}steps AS step
          JOIN {prefix}records ON id = record AND created = life
@@ -61,11 +59,15 @@ impl Statements {
         connection: &mut PgConnection,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         const DOING: &str = "loading steps";
         let values = sql::steps_sought(call, names);
-        let (protocol, statement) = (self.protocol, &self.load_steps);
-        let rows = rows::run(connection, protocol, statement, &values, DOING).await?;
+        let statement = match reads {
+            Reads::Whole => &self.load_steps,
+            Reads::Heads => &self.list_steps,
+        };
+        let rows = rows::run(connection, self.protocol, statement, &values, DOING).await?;
         sql::steps(&rows, DOING)
     }
 
@@ -122,7 +124,7 @@ impl Statements {
             }
             let snapshot = self.load(connection, call).await?;
             let steps = self
-                .load_steps(connection, call, &next.name.alone())
+                .load_steps(connection, call, &next.name.alone(), Reads::Whole)
                 .await?;
             if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);

@@ -43,7 +43,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Step, StepNames, TokenRule, Version},
+    record::{Draft, ListedStep, Record, State, Step, StepNames, TokenRule, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap,
         moment::Moment,
@@ -294,6 +294,10 @@ impl Store for RedisStore {
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         self.inner.load_steps(call, names).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        self.inner.list_steps(call).await
     }
 
     async fn write_step(

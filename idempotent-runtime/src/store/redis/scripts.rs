@@ -16,6 +16,7 @@ pub(super) struct Scripts {
     pub(super) put: Text,
     pub(super) forget: Text,
     pub(super) load_steps: Text,
+    pub(super) list_steps: Text,
     pub(super) write_step: Text,
 }
 
@@ -37,6 +38,7 @@ impl Scripts {
             put: Text::new(include_str!("scripts/put.lua"), Repeats::Never),
             forget: Text::new(include_str!("scripts/forget.lua"), Repeats::Never),
             load_steps: Text::new(include_str!("scripts/load_steps.lua"), Repeats::Safely),
+            list_steps: Text::new(include_str!("scripts/list_steps.lua"), Repeats::Safely),
             write_step: Text::new(include_str!("scripts/write_step.lua"), Repeats::Never),
         }
     }

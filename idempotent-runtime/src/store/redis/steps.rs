@@ -7,13 +7,17 @@ use redis::Value;
 use super::{
     Inner,
     rows::{Cells, place},
+    scripts::Text,
 };
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     framing::{Hex, read_framed, write_framed},
     identity::RecordId,
     policy::OnCrash,
-    record::{AttemptId, OutcomeKind, RawOutcome, Step, StepName, StepNames, StepState, Version},
+    record::{
+        AttemptId, ListedStep, OutcomeKind, RawOutcome, Step, StepName, StepNames, StepState,
+        Version,
+    },
     store::{StepWrite, StoreError, StoreErrorKind, sql},
 };
 
@@ -23,9 +27,24 @@ impl Inner {
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let script = &self.scripts.load_steps;
+        self.look_at_steps(script, call, names).await
+    }
+
+    pub(super) async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let script = &self.scripts.list_steps;
+        let heads = self.look_at_steps(script, call, &StepName::ALL).await?;
+        Ok(heads.iter().map(|step| ListedStep::from(&**step)).collect())
+    }
+
+    async fn look_at_steps(
+        &self,
+        script: &Text,
+        call: &RecordId,
+        names: &StepNames,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
         const DOING: &str = "loading steps";
         let arguments = [field(names.start()), field(names.end())];
-        let script = &self.scripts.load_steps;
         let answer = self.run(script, call, &arguments, DOING).await?;
         let Value::Array(cells) = answer else {
             return Err(corrupt(DOING));

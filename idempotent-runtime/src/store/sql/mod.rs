@@ -55,8 +55,8 @@ pub(crate) use self::{
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
     steps::{
-        STEP_COLUMNS, step_is_dropped, step_refused, step_set, step_written, steps, steps_sought,
-        taking_steps,
+        Reads, STEP_COLUMNS, heads, step_is_dropped, step_refused, step_set, step_written, steps,
+        steps_sought, taking_steps,
     },
 };
 

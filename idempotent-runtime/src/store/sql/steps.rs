@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     lease::{TAKING_STEPS, takes_steps},
     policy::OnCrash,
-    record::{AttemptId, Record, Step, StepName, StepNames, StepState, Version},
+    record::{AttemptId, ListedStep, Record, Step, StepName, StepNames, StepState, Version},
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind},
 };
 
@@ -77,6 +77,32 @@ pub(crate) fn step_written<'a>(
 pub(crate) fn taking_steps() -> String {
     let states = TAKING_STEPS.map(|state| state.code().to_string());
     states.join(", ")
+}
+
+/// How a look reads steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// With what they returned.
+    Whole,
+    /// Without that.
+    Heads,
+}
+
+impl Reads {
+    /// The columns of the table `step` that a look selects. `none` is no bytes, in the words of the
+    /// dialect.
+    pub(crate) fn columns(self, none: &str) -> String {
+        let columns = STEP_COLUMNS.map(|column| match (self, column) {
+            (Self::Heads, "outcome") => none.to_owned(),
+            _ => format!("step.{column}"),
+        });
+        columns.join(", ")
+    }
+}
+
+/// Lists steps of which only the heads were read.
+pub(crate) fn heads(steps: &[Arc<Step>]) -> Vec<ListedStep> {
+    steps.iter().map(|step| ListedStep::from(&**step)).collect()
 }
 
 /// The parameters of a look: the id of the record, and the first and the last name.

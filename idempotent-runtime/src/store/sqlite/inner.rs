@@ -20,7 +20,7 @@ use crate::{
     record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
-        sql::{TablePrefix, version as schema},
+        sql::{Reads, TablePrefix, version as schema},
         waiters::Waiters,
     },
 };
@@ -130,10 +130,13 @@ impl Inner {
         &self,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let mut connection = self.connections.acquire("loading steps").await?;
         let statements = &self.statements;
-        let answer = statements.load_steps(&mut connection, call, names).await;
+        let answer = statements
+            .load_steps(&mut connection, call, names, reads)
+            .await;
         connection.release(answer)
     }
 

@@ -28,11 +28,14 @@ pub(crate) use self::connections::{Connections, has_transaction};
 use self::{group_commit::Queue, inner::Inner, statements::Statements};
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepNames, Version},
+    record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
     run::race,
     store::{
-        Snapshot, StepWrite, Store, StoreError, Swap, spawned::spawned, sql::TablePrefix,
-        transaction::connection_of, waiters::look::PollInterval,
+        Snapshot, StepWrite, Store, StoreError, Swap,
+        spawned::spawned,
+        sql::{self, Reads, TablePrefix},
+        transaction::connection_of,
+        waiters::look::PollInterval,
     },
 };
 
@@ -208,6 +211,19 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    async fn look_at_steps(
+        &self,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
+        let loading = async move { inner.load_steps(&call, &names, reads).await };
+        spawned("loading steps", loading).await
+    }
+}
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
@@ -291,9 +307,14 @@ impl Store for SqliteStore {
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
-        let loading = async move { inner.load_steps(&call, &names).await };
-        spawned("loading steps", loading).await
+        self.look_at_steps(call, names, Reads::Whole).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let steps = self
+            .look_at_steps(call, &StepName::ALL, Reads::Heads)
+            .await?;
+        Ok(sql::heads(&steps))
     }
 
     async fn write_step(

@@ -10,7 +10,7 @@ use super::steps::{load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
+    store::sql::{APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
 };
 
 /// The time in microseconds. `unixepoch('subsec')` is a float of seconds with three exact decimals,
@@ -37,6 +37,7 @@ pub(super) struct Statements {
     pub(super) purge: Arc<str>,
     pub(super) scan: Arc<str>,
     pub(super) load_steps: Arc<str>,
+    pub(super) list_steps: Arc<str>,
     pub(super) write_step: Arc<str>,
     /// Looks at several records.
     pub(super) looks: Together,
@@ -192,7 +193,8 @@ impl Statements {
             finish: finish.into(),
             purge: purge.into(),
             scan: scan.into(),
-            load_steps: load_steps(prefix).into(),
+            load_steps: load_steps(prefix, Reads::Whole).into(),
+            list_steps: load_steps(prefix, Reads::Heads).into(),
             write_step: write_step(prefix).into(),
             here: None,
         }

@@ -15,14 +15,12 @@ use crate::{
     record::{Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError,
-        sql::{self, STEP_COLUMNS, TablePrefix},
+        sql::{self, Reads, STEP_COLUMNS, TablePrefix},
     },
 };
 
-pub(super) fn load_steps(prefix: &TablePrefix) -> String {
-    let columns = STEP_COLUMNS
-        .map(|column| format!("step.{column}"))
-        .join(", ");
+pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> String {
+    let columns = reads.columns("x''");
     format!(
         "SELECT {columns} FROM {prefix}steps AS step
          JOIN {prefix}records ON id = record AND created = life
@@ -52,10 +50,15 @@ impl Statements {
         connection: &mut SqliteConnection,
         call: &RecordId,
         names: &StepNames,
+        reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         const DOING: &str = "loading steps";
         let values = sql::steps_sought(call, names).into_iter();
-        let query = values.fold(query(&self.load_steps), rows::bind);
+        let text = match reads {
+            Reads::Whole => &self.load_steps,
+            Reads::Heads => &self.list_steps,
+        };
+        let query = values.fold(query(text), rows::bind);
         sql::steps(&all(connection, query, DOING).await?, DOING)
     }
 
@@ -75,7 +78,7 @@ impl Statements {
             }
             let snapshot = self.load(connection, call).await?;
             let steps = self
-                .load_steps(connection, call, &next.name.alone())
+                .load_steps(connection, call, &next.name.alone(), Reads::Whole)
                 .await?;
             if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);

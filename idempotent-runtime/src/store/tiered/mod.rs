@@ -19,7 +19,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, RawOutcome, Record, State, Step, StepNames, Time, Version},
+    record::{Draft, ListedStep, RawOutcome, Record, State, Step, StepNames, Time, Version},
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         moment::{Clocks, Moment},
@@ -347,6 +347,10 @@ impl Store for TieredStore {
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         self.primary.load_steps(call, names).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        self.primary.list_steps(call).await
     }
 
     async fn write_step(

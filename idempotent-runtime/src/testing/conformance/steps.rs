@@ -16,7 +16,7 @@ use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
-    record::{AttemptId, Draft, RawOutcome, State, Step, StepName, StepState, Version},
+    record::{AttemptId, Draft, ListedStep, RawOutcome, State, Step, StepName, StepState, Version},
     store::{StepWrite, Store, StoreErrorKind, Swap},
 };
 
@@ -84,6 +84,15 @@ async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step
     found.pop()
 }
 
+/// The list has the head of every step, in the same order.
+async fn lists_what_it_loads(store: &dyn Store, call: RecordId) {
+    let loaded = store.load_steps(&call, &StepName::ALL).await;
+    let loaded = loaded.expect("a look at steps is answered");
+    let heads: Vec<_> = loaded.iter().map(|it| ListedStep::from(&**it)).collect();
+    let listed = store.list_steps(&call).await;
+    assert_eq!(listed.expect("a list of steps is answered"), heads);
+}
+
 /// Writes, and expects that it stands.
 pub(super) async fn written(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) {
     let answer = write(store, call, seen, step).await;
@@ -138,6 +147,8 @@ pub(super) async fn a_step_comes_back_whole(subject: &dyn Subject) {
         assert_eq!(found.fingerprint.digests(), step.fingerprint.digests());
     }
     assert_eq!(standing(&*store, id(1)).await, record);
+    lists_what_it_loads(&*store, id(1)).await;
+    lists_what_it_loads(&*store, id(2)).await;
     assert_eq!(load(&*store, id(1), 99).await, None);
     assert_eq!(load(&*store, id(2), 0).await, None);
 }

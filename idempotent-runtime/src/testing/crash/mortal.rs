@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use super::CrashPoint;
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Step, StepNames, Version},
+    record::{Draft, ListedStep, Record, Step, StepNames, Version},
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
     testing::Operation,
 };
@@ -205,6 +205,11 @@ impl Store for Mortal {
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = self.store.load_steps(call, names);
         self.through(Operation::LoadSteps, loading).await
+    }
+
+    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
+        let listing = self.store.list_steps(call);
+        self.through(Operation::LoadSteps, listing).await
     }
 
     async fn write_step(

@@ -49,7 +49,7 @@ impl Protocol {
             Word::TryAgain => Settlement::Resumed {
                 max_takeovers: TAKEOVERS,
             },
-            Word::Skip => return skip(&cell.stream(), number.into(), FRESH),
+            Word::Skip => return skip(&cell.stream(), number.into(), NOW, FRESH),
             _ => return None,
         };
         settle(&cell.stream(), number.into(), &settlement, NOW, FRESH)

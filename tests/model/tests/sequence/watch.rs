@@ -257,7 +257,7 @@ fn goes_further(choice: Choice, stream: Stream, number: u8) -> Result<Stream, Op
             return Ok(ended.apply(Some(&begun), later));
         }
         Decision::Uncertain(stopped) => settle(&stream, stopped, &done, later, FRESH),
-        Decision::Parked(stopped) => skip(&stream, stopped, FRESH),
+        Decision::Parked(stopped) => skip(&stream, stopped, later, FRESH),
         Decision::Past { last } => return Err(Some(small(last) + 1)),
         Decision::Replay(_) => return Err(Some(number + 1)),
         Decision::Overtaken(running) => return Err(Some(small(running))),

@@ -12,6 +12,7 @@ on_every_database![
     a_message_that_cannot_be_sent_is_refused_and_the_transaction_goes_on,
     a_message_is_only_sent_in_a_transaction,
     keys_and_payloads_hold_any_bytes,
+    mend_33_a_message_is_as_long_as_a_packet_takes,
 ];
 
 #[tokio::test]
@@ -142,4 +143,37 @@ async fn keys_and_payloads_hold_any_bytes<S: Shop<Database: OutboxDatabase>>(sho
         .expect("an empty one");
     tx.commit().await.expect("it commits");
     assert_eq!(count(&shop).await, 9, "keys are compared byte by byte");
+}
+
+/// A packet of MariaDB takes 16 MiB unless it is set.
+async fn mend_33_a_message_is_as_long_as_a_packet_takes<S: Shop<Database: OutboxDatabase>>(
+    shop: S,
+) {
+    const LONG: usize = 15 * 1024 * 1024;
+    let outbox = outbox(&shop).await.max_payload(LONG);
+    let message = |last: u8| {
+        let mut payload = vec![0xa7; LONG];
+        payload[LONG - 1] = last;
+        Message::raw("orders.placed", payload)
+    };
+    let keyed = |last| message(last).id("long").key("customer-7");
+    for (first, other) in [
+        (keyed(1), keyed(2)),
+        (message(1).id("alone"), message(2).id("alone")),
+    ] {
+        for _ in 0..2 {
+            let mut tx = shop.begin().await.expect("a transaction");
+            let sent = outbox.send(&mut tx, first.clone()).await;
+            sent.expect("it is written, or stands");
+            tx.commit().await.expect("it commits");
+        }
+        let mut tx = shop.begin().await.expect("a transaction");
+        let changed = outbox.send(&mut tx, other).await;
+        assert!(
+            matches!(changed, Err(Error::MessageChanged { .. })),
+            "{changed:?}"
+        );
+        tx.rollback().await.expect("it rolls back");
+    }
+    assert_eq!(count(&shop).await, 2);
 }

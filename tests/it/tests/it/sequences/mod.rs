@@ -3,6 +3,7 @@
 mod attempts;
 mod bad_input;
 mod endings;
+mod failing;
 mod gaps;
 mod losses;
 mod operators;

@@ -17,6 +17,7 @@ on_every_store![
     j03_a_step_at_most_once_that_began_makes_the_call_uncertain,
     j03_a_reconciling_step_asks_instead_of_running_again,
     j03_a_step_at_most_once_does_not_run_again_in_its_attempt,
+    mend_33_a_step_at_most_once_that_was_given_up_is_uncertain_in_its_attempt,
     an_error_that_nobody_understands_makes_the_call_uncertain,
     a_doubt_that_the_body_swallows_counts_all_the_same,
     a_step_at_most_once_costs_two_writes,
@@ -128,6 +129,34 @@ async fn j03_a_step_at_most_once_does_not_run_again_in_its_attempt(world: World)
     assert!(answer.is_err());
     let answer = pays_at_most_once(&world, &owner).await;
     assert!(is_uncertain(&answer), "{answer:?}");
+    assert_eq!(world.runs("charge"), 1);
+}
+
+async fn mend_33_a_step_at_most_once_that_was_given_up_is_uncertain_in_its_attempt(world: World) {
+    let owner = world.owner().await;
+    let call = owner.call("pay").key("k");
+    let answer = call
+        .run(async |_| {
+            let gate = Gate::new();
+            let charge = async |_| {
+                world.happened("charge");
+                gate.pass().await;
+                Ok::<_, Error>("charged".to_owned())
+            };
+            // The body's own time-out is over once the step is at work.
+            tokio::select! {
+                biased;
+                done = step("charge", charge).at_most_once().run() => panic!("{done:?}"),
+                () = gate.arrived(1) => {}
+            }
+            let again = step("charge", charge).at_most_once().run().await;
+            assert!(is_uncertain(&again), "{again:?}");
+            // A body that goes on all the same has no outcome.
+            Ok::<_, Error>("not charged".to_owned())
+        })
+        .await;
+    assert!(is_uncertain(&answer), "{answer:?}");
+    assert_eq!(world.record().await.state, State::Uncertain);
     assert_eq!(world.runs("charge"), 1);
 }
 

@@ -6,6 +6,7 @@ mod dead_letters;
 mod decisions;
 mod ends;
 mod failures;
+mod heads;
 mod leaving;
 mod registered;
 mod takeovers;

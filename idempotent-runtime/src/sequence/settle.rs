@@ -1,0 +1,264 @@
+//! The settlement of a number at which a stream stops, on an operator's word.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    error::{BoxError, Error},
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    handle::{Idempotency, NotSettled, is_about_to_be_recorded, put},
+    identity::RecordId,
+    lease::{
+        read,
+        sequence::{
+            self, Answer, Draft, NextNumber, Settlement, Stored, Stream, Value, end_next, skip,
+        },
+    },
+    observe::RecordChange,
+    record::{OutcomeKind, Record, Subject, Time, Version},
+    store::Swap,
+};
+
+/// Settles one number, on an operator's word. Only the number at which the stream stops can be
+/// settled: one that is uncertain or parked, and a running one whose lease is over. The next one
+/// takes an outcome, if calls of it came and failed. The last number can be settled, too, if its
+/// outcome could not be kept and no later number runs: a copy of it then gets that outcome in place
+/// of [`Error::NotReplayable`].
+///
+/// # Cancel safety
+///
+/// Dropped at any await, it has settled the number or has not.
+#[derive(Debug)]
+#[must_use = "nothing is settled until it is said how"]
+pub struct SettleNumber<'a> {
+    pub(super) handle: &'a Idempotency,
+    pub(super) operation: &'a Arc<str>,
+    pub(super) subject: Result<(RecordId, Subject), Error>,
+    pub(super) number: u64,
+    /// The first number of the stream, where that is known.
+    pub(super) first: Option<u64>,
+    pub(super) expires_after: Option<Duration>,
+}
+
+/// The word of an operator: how it ends a number that was begun, and the next one, where it does.
+struct Word<F> {
+    begun: F,
+    next: Option<Answer>,
+    value: Value,
+    change: RecordChange,
+}
+
+impl SettleNumber<'_> {
+    /// It happened, with this value, which answers a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSettled`] where the stream does not stop at this number; where the value cannot
+    /// be encoded, or the store fails.
+    pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
+        let bytes = self.handle.coder().encode(value)?;
+        Ok(self.done(OutcomeKind::Value, bytes).await?)
+    }
+
+    /// It failed for good, with this error, which answers a copy. The stream goes on all the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_value`](Self::with_value).
+    pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
+        let bytes = self.handle.coder().encode(error)?;
+        Ok(self.done(OutcomeKind::Error, bytes).await?)
+    }
+
+    /// It happened, and its outcome is not known: a copy gets [`Error::NotReplayable`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSettled`] where the stream does not stop at this number, [`Error::Store`] where
+    /// the store fails.
+    pub async fn as_done(self) -> Result<(), Error> {
+        self.done(OutcomeKind::NotReplayable, Vec::new()).await
+    }
+
+    /// It did not happen: the number is free again, and runs when it comes. Only for an uncertain
+    /// one, and only when no process is alive that may still do it.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_done`](Self::as_done).
+    pub async fn release(self) -> Result<(), Error> {
+        self.on_word(Settlement::Released).await
+    }
+
+    /// It may be tried again, with a fresh budget of takeovers. Only for a parked one, and for one
+    /// that the next call would park.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_done`](Self::as_done).
+    pub async fn resume(self) -> Result<(), Error> {
+        let max_takeovers = self.handle.defaults().max_takeovers;
+        self.on_word(Settlement::Resumed { max_takeovers }).await
+    }
+
+    /// As [`Sequence::skip`](super::Sequence::skip).
+    pub(super) async fn skip(self) -> Result<(), Error> {
+        let number = self.number;
+        self.write(Word {
+            begun: |stream: &Stream, now, version| skip(stream, number, now, version),
+            next: Some(Answer::Skipped),
+            value: Value::default(),
+            change: RecordChange::Skipped,
+        })
+        .await
+    }
+
+    async fn done(self, kind: OutcomeKind, bytes: Vec<u8>) -> Result<(), Error> {
+        let number = self.number;
+        let settlement = Settlement::Done(kind);
+        self.write(Word {
+            begun: |stream: &Stream, now, version| {
+                sequence::settle(stream, number, &settlement, now, version)
+            },
+            next: Some(Answer::Recorded(kind)),
+            value: Value {
+                schema: 0,
+                bytes: bytes.into(),
+            },
+            change: RecordChange::Settled,
+        })
+        .await
+    }
+
+    async fn on_word(self, settlement: Settlement) -> Result<(), Error> {
+        let number = self.number;
+        self.write(Word {
+            begun: |stream: &Stream, now, version| {
+                sequence::settle(stream, number, &settlement, now, version)
+            },
+            next: None,
+            value: Value::default(),
+            change: RecordChange::Settled,
+        })
+        .await
+    }
+
+    async fn write<F>(self, word: Word<F>) -> Result<(), Error>
+    where
+        F: Fn(&Stream, Time, Version) -> Option<Draft>,
+    {
+        let (handle, operation) = (self.handle, self.operation);
+        let (id, subject) = self.subject.clone()?;
+        let not = |reason| Error::NotSettled {
+            operation: Arc::clone(operation),
+            reason,
+        };
+        let mut snapshot = handle.store().load(&id).await?;
+        loop {
+            let (now, record) = (snapshot.now, snapshot.record.as_deref());
+            if record.is_some_and(|record| is_about_to_be_recorded(handle, record)) {
+                return Err(not(NotSettled::StillRunning));
+            }
+            let stands = record.map(stored).transpose()?;
+            let stream = stands.as_ref().map(|stored| &stored.stream);
+            let begun = stream.and_then(|stream| (word.begun)(stream, now, Version::random()));
+            let next = || self.next(&id, stands.as_ref(), record, word.next, now);
+            let (draft, subject) = match begun.map(|draft| (draft, None)).or_else(next) {
+                Some((draft, ends)) => (draft, ends.map(|it| about(&subject, it))),
+                None => return Err(not(why_not(stream, self.number, now))),
+            };
+            let holder = record.map_or_else(|| handle.holder(), |record| record.holder.clone());
+            let value = word.value.clone();
+            let draft = Stored::draft(stands.as_ref(), &draft, subject, holder, value);
+            let seen = record.map(|record| record.version);
+            let attempt = record.map_or(1, |record| record.attempt);
+            match put(handle, &id, seen, &draft).await? {
+                Swap::Applied(_) => {
+                    handle.failing().forget(&id, self.number);
+                    let observers = handle.observers();
+                    observers.transition(operation, &id, attempt, word.change);
+                    return Ok(());
+                }
+                Swap::Refused(stands) => snapshot = stands,
+            }
+        }
+    }
+
+    /// The draft that ends the next number so, with the fingerprint of its copies.
+    fn next(
+        &self,
+        id: &RecordId,
+        stands: Option<&Stored>,
+        record: Option<&Record>,
+        answer: Option<Answer>,
+        now: Time,
+    ) -> Option<(Draft, Option<Fingerprint>)> {
+        let answer = answer?;
+        let stream = stands.map(|stored| &stored.stream);
+        let failing = self.handle.failing().of(id);
+        let failed = failing.filter(|(failing, _)| failing.number == self.number);
+        // The subject of a stream at rest is that of the number which was begun last.
+        let last = stream.and_then(|stream| stream.last);
+        let begun = record.map(|record| record.subject.fingerprint.fingerprint());
+        let begun = begun.filter(|it| last.is_none_or(|last| last.fingerprint != *it));
+        let known = failed.as_ref().map(|(_, it)| *it).or(begun);
+        let fingerprint = match answer {
+            Answer::Skipped => known.unwrap_or(Fingerprint::from_bytes([0; 32])),
+            Answer::Recorded(_) => known?,
+        };
+        let next = NextNumber {
+            number: self.number,
+            fingerprint,
+            first: self.first,
+            has_failed: failed.is_some(),
+            expires_after: self.expires_after,
+        };
+        let draft = end_next(stream, &next, answer, now, Version::random())?;
+        Some((draft, Some(fingerprint)))
+    }
+}
+
+/// The subject of a stream whose last number has this fingerprint.
+fn about(subject: &Subject, fingerprint: Fingerprint) -> Arc<Subject> {
+    Arc::new(Subject {
+        fingerprint: Fingerprinted::stored(fingerprint, ArgumentDigests::default()),
+        ..subject.clone()
+    })
+}
+
+pub(super) fn stored(record: &Record) -> Result<Stored, Error> {
+    match read(Some(record)) {
+        Ok(Some(stored)) => Ok(stored),
+        Ok(None) | Err(_) => Err(crate::run::damaged()),
+    }
+}
+
+/// Why a number is not settled.
+fn why_not(stream: Option<&Stream>, number: u64, now: Time) -> NotSettled {
+    let Some(stream) = stream else {
+        return NotSettled::OtherNumber;
+    };
+    let last = stream.last.map(|last| last.number);
+    let is_held = stream
+        .running
+        .is_some_and(|it| it.state == sequence::Standing::Running);
+    match stream.running {
+        _ if is_held
+            && stream
+                .last
+                .is_some_and(|last| last.number == number && last.lacks_outcome()) =>
+        {
+            NotSettled::StillRunning
+        }
+        _ if last.is_some_and(|last| number <= last) => NotSettled::AlreadySettled,
+        Some(running) if running.number != number => NotSettled::OtherNumber,
+        None => NotSettled::OtherNumber,
+        Some(running)
+            if running.state == sequence::Standing::Running && !stream.lease_is_over(now) =>
+        {
+            NotSettled::StillRunning
+        }
+        Some(_) => NotSettled::NotParked,
+    }
+}
