@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Admission, Admitting, Plan, refusal::damaged};
 use crate::{
+    attempt::is_own,
     error::Error,
     lease::{self, Decision, Meaning, sequence::Stored},
     record::{Record, State, Time, Version},
@@ -100,6 +101,10 @@ impl Admitting<'_> {
                     sent_at: sent_at.saturating_sub(gone),
                 };
                 Next::Done(Admission::Run(self.run(&won)))
+            }
+            // It holds the record through another handle over the same store.
+            Decision::InProgress(record, _) if is_own(record.attempt_id) => {
+                Next::Done(self.recursive())
             }
             Decision::InProgress(record, left) => {
                 self.bound = true;
