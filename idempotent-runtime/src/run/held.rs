@@ -84,6 +84,7 @@ impl HeldLease {
         let passes = holding.passes();
         let goes_on = passes || won.meaning == Meaning::GoOn;
         let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
+        let attempt = attempt.holding(handle.id(), claim.attempt_id);
         handle.observers().transition(
             &request.operation,
             &won.id,
