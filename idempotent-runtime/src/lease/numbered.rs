@@ -343,3 +343,6 @@ fn subject(record: &Record, fingerprint: Fingerprint) -> Arc<Subject> {
         ..(*record.subject).clone()
     })
 }
+
+#[cfg(test)]
+mod tests;

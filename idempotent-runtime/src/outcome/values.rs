@@ -176,3 +176,38 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{codec::Coder, record::RawOutcome};
+
+    #[tokio::test]
+    async fn mend_41_an_outcome_of_another_version_is_refused_by_the_name_of_both() {
+        let stored = |schema| {
+            let outcome = RawOutcome {
+                schema,
+                ..RawOutcome::value("7")
+            };
+            Stored::new(outcome, Coder::default())
+        };
+        for (schema, message) in [
+            (
+                1,
+                "it was stored with schema version 1, and this build has 2, give `upgrade`",
+            ),
+            (
+                3,
+                "it was stored with schema version 3, and this build has 2",
+            ),
+        ] {
+            let read: Result<u32, _> = Whole.read(stored(schema), 2).await;
+            let Err(Unread::Undecodable(error)) = read else {
+                panic!("{read:?} of version {schema}");
+            };
+            assert_eq!(error.to_string(), message);
+        }
+        let read: Result<u32, _> = Whole.read(stored(2), 2).await;
+        assert!(matches!(read, Ok(7)), "{read:?}");
+    }
+}

@@ -395,3 +395,6 @@ impl Drop for Beating {
         self.shared.wake.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests;

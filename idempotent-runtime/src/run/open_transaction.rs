@@ -126,3 +126,46 @@ pub(super) fn recorded(connection: &dyn Any, recorded: RecordedIn) {
         calls.recorded[place] = Some(recorded);
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::draft::tests::{claim, completion};
+
+    fn outcome(handle: &Idempotency, id: u8) -> RecordedIn {
+        RecordedIn {
+            handle: handle.clone(),
+            operation: "test.charge".into(),
+            id: RecordId::from_bytes([id; 32]),
+            draft: completion(&claim(&[id]), "receipt"),
+            at: Duration::ZERO,
+        }
+    }
+
+    #[tokio::test]
+    async fn mend_41_the_first_and_the_last_outcome_of_a_transaction_tell_of_its_commit() {
+        let (connection, another) = (1_u8, 2_u8);
+        let handle = Idempotency::memory();
+        for (ids, told) in [
+            (&[][..], &[][..]),
+            (&[1], &[1]),
+            (&[1, 2], &[1, 2]),
+            (&[1, 2, 3], &[1, 3]),
+        ] {
+            let open = OpenTransaction::on(&connection);
+            let calls = async {
+                for id in ids {
+                    recorded(&connection, outcome(&handle, *id));
+                    recorded(&another, outcome(&handle, 9));
+                }
+            };
+            open.enter(calls).await;
+            recorded(&connection, outcome(&handle, 9));
+
+            let taken = open.take_recorded().into_iter().map(|it| it.id);
+
+            let told = told.iter().map(|id| RecordId::from_bytes([*id; 32]));
+            assert!(taken.eq(told), "{ids:?}");
+        }
+    }
+}

@@ -134,6 +134,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn mend_41_a_duplicate_of_a_call_whose_outcome_was_not_kept_is_not_replayable() {
+        let idem = Idempotency::memory();
+        let first = idem
+            .call("raw")
+            .key("k")
+            .run_raw(|_| async { RawEnding::RecordWithoutOutcome(RawOutcome::value("receipt")) });
+        let (outcome, _) = first.await.expect("its own caller gets it");
+        assert_eq!(outcome, RawOutcome::value("receipt"));
+
+        let again = idem.call("raw").key("k").run_raw(|_| pending()).await;
+
+        assert!(
+            matches!(again, Err(Error::NotReplayable { .. })),
+            "{again:?}"
+        );
+    }
+
+    #[tokio::test]
     async fn a_detached_call_whose_body_began_is_recorded_without_its_caller() {
         let idem = Idempotency::memory();
         let (begun, has_begun) = oneshot::channel();

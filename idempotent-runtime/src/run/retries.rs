@@ -85,3 +85,43 @@ impl Refusals {
         Err(StoreError::new(kind, "claiming a record").with_source(source))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Time;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn refused(times: u32) -> Refusals {
+        let shows_nothing = Snapshot {
+            now: Time::from_micros(1),
+            record: None,
+        };
+        let mut refusals = Refusals::default();
+        (0..times).for_each(|_| refusals.met(&shows_nothing));
+        refusals
+    }
+
+    #[test]
+    fn mend_41_a_claim_gives_up_after_its_count_of_refusals() {
+        for times in 1..AT_ONCE {
+            let pause = refused(times).pause(|| MINUTE);
+            assert_eq!(pause.ok(), Some(Duration::ZERO), "{times}");
+        }
+        for (times, millis) in (AT_ONCE..).zip([15, 30, 60, 120, 240, 480]) {
+            let pause = refused(times).pause(|| MINUTE);
+            assert_eq!(pause.ok(), Some(Duration::from_millis(millis)), "{times}");
+        }
+        let error = refused(AT_ONCE + PAUSES).pause(|| MINUTE);
+        let kind = error.expect_err("no pause is left").kind();
+        assert_eq!(kind, StoreErrorKind::Denied);
+    }
+
+    #[test]
+    fn mend_41_a_claim_gives_up_when_the_patience_of_its_caller_is_over() {
+        let pause = refused(AT_ONCE).pause(|| Duration::from_millis(4));
+        assert_eq!(pause.ok(), Some(Duration::from_millis(4)));
+        assert!(refused(AT_ONCE).pause(|| Duration::ZERO).is_err());
+    }
+}

@@ -263,3 +263,42 @@ impl fmt::Debug for StepScope {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        pin::{Pin, pin},
+        task::Poll,
+    };
+
+    use super::*;
+    use crate::{call::RawEnding, record::RawOutcome};
+
+    async fn is_ready(mut future: Pin<&mut impl Future<Output = ()>>) -> bool {
+        poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await
+    }
+
+    /// A task that was left behind waits for this, and is refused then.
+    #[tokio::test]
+    async fn mend_41_a_task_that_was_left_behind_is_refused_when_undos_begin_and_not_before() {
+        let idem = Idempotency::memory();
+        let call = idem.call("steps").key("k").run_raw(|attempt| async move {
+            let scope = attempt.steps().expect("it holds a record");
+            let mut refused = pin!(scope.is_over());
+            assert!(!is_ready(refused.as_mut()).await);
+            scope.begins();
+            scope.ends();
+            assert!(!is_ready(refused.as_mut()).await, "a step has ended");
+            scope.begin_to_close();
+            assert!(!is_ready(refused.as_mut()).await, "steps are awaited");
+
+            scope.close();
+
+            assert!(is_ready(refused.as_mut()).await);
+            assert!(is_ready(pin!(scope.is_over())).await);
+            RawEnding::Record(RawOutcome::value("receipt"))
+        });
+        call.await.expect("it is recorded");
+    }
+}

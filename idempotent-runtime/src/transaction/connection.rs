@@ -129,3 +129,32 @@ impl CommitFailure {
         }
     }
 }
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use sqlx::{Sqlite, sqlite::SqlitePoolOptions};
+
+    use super::*;
+
+    /// Whether the connection of the pool is the one that has the table.
+    async fn has_table(pool: &Pool<Sqlite>) -> bool {
+        let read = sqlx::query("SELECT n FROM kept").execute(pool);
+        read.await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn mend_41_only_a_connection_that_is_given_back_is_used_again() {
+        let pool = SqlitePoolOptions::new().max_connections(1);
+        // The database is the connection's own, and ends with it.
+        let pool = pool.connect("sqlite::memory:").await.expect("a database");
+        let made = sqlx::query("CREATE TABLE kept (n INTEGER)").execute(&pool);
+        made.await.expect("a table");
+        let acquired = || OwnedConnection::acquire(&pool);
+
+        acquired().await.expect("it is free").give_back().await;
+        assert!(has_table(&pool).await);
+
+        drop(acquired().await.expect("it is free"));
+        assert!(!has_table(&pool).await);
+    }
+}

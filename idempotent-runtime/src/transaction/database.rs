@@ -217,3 +217,44 @@ impl sealed::Dialect for sqlx::Sqlite {
         crate::store::sqlite_failure(error, doing)
     }
 }
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use std::time::Duration;
+
+    use sqlx::{
+        ConnectOptions, Connection, Executor, Sqlite,
+        sqlite::{SqliteConnectOptions, SqliteError},
+    };
+
+    use super::sealed::Dialect;
+
+    #[tokio::test]
+    async fn mend_41_a_conflict_is_known_in_each_wrapping_and_another_error_is_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("shop.db"))
+            .create_if_missing(true)
+            .busy_timeout(Duration::ZERO);
+        let mut holder = options.connect().await.expect("a connection");
+        let mut other = options.connect().await.expect("a connection");
+        let begun = holder.execute("BEGIN IMMEDIATE").await;
+        begun.expect("nobody else writes");
+        let conflict = other.execute("BEGIN IMMEDIATE").await;
+        let conflict = conflict.expect_err("the file is locked");
+        let mistake = other.execute("SELECT n FROM missing").await;
+        let mistake = mistake.expect_err("there is no such table");
+
+        for (error, is_conflict) in [(conflict, true), (mistake, false)] {
+            assert_eq!(Sqlite::is_conflict(&error), is_conflict, "{error:?}");
+            let sqlx::Error::Database(boxed) = error else {
+                panic!("{error:?} is none of the database");
+            };
+            assert_eq!(Sqlite::is_conflict(&boxed), is_conflict, "{boxed:?}");
+            let itself = boxed.downcast::<SqliteError>();
+            assert_eq!(Sqlite::is_conflict(&*itself), is_conflict, "{itself:?}");
+        }
+        holder.close().await.expect("it is closed");
+        other.close().await.expect("it is closed");
+    }
+}

@@ -114,3 +114,50 @@ impl Stands {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        lease::{Claim, Ending, Meaning, Numbered, sample, sequence::Gaps},
+        policy::OnCrash,
+        record::{AttemptId, RawOutcome, Time, Version},
+    };
+
+    const NOW: Time = Time::from_micros(1_000_000);
+
+    /// The outcome of `number`, as the call `attempt_id` writes it over nothing.
+    fn outcome(number: u64, attempt_id: u128) -> Draft {
+        let claim = Claim {
+            numbered: Some(Numbered {
+                number,
+                gaps: Gaps::Accept,
+                patience: Duration::ZERO,
+                expires_after: None,
+            }),
+            ..sample::claim(AttemptId::from_u128(attempt_id), OnCrash::Rerun)
+        };
+        let begun = claim
+            .opening(Version::from_u128(1))
+            .expect("nothing stands");
+        let stored = Stored::written(&begun);
+        let holding = claim.hold(1, OnCrash::Rerun, Meaning::Fresh, stored.as_ref());
+        let done = Ending::Done(RawOutcome::value("receipt"));
+        holding.end(&done, Version::from_u128(2))
+    }
+
+    #[test]
+    fn mend_41_a_record_tells_of_an_outcome_up_to_its_own_number() {
+        let written = outcome(7, 1);
+        let record = |number, attempt_id| outcome(number, attempt_id).apply(None, NOW);
+        for (record, stands) in [
+            (None, Stands::Nothing),
+            (Some(record(7, 1)), Stands::Itself),
+            (Some(record(6, 2)), Stands::Nothing),
+            (Some(record(7, 2)), Stands::Later),
+            (Some(record(8, 2)), Stands::Later),
+        ] {
+            assert_eq!(Stands::of(&written, record.as_ref()), stands, "{record:?}");
+        }
+    }
+}

@@ -193,7 +193,7 @@ async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
+async fn v12_neither_purge_nor_sweep_removes_what_is_not_expired() {
     let (hands, store) = by_hand();
     let strict = claim(OnCrash::Uncertain);
     for number in 0..1000 {

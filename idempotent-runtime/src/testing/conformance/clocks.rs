@@ -36,7 +36,7 @@ pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject
     assert!(over().await);
 }
 
-/// I4: every takeover has a greater token.
+/// V4: every takeover has a greater token.
 pub(super) async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
     let clients = [subject.store().await, subject.store().await];
     let mut record = applied(&*clients[0], id(1), None, &claim()).await;
@@ -58,7 +58,7 @@ pub(super) async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
     }
 }
 
-/// I4: a record that begins after a purge has a greater token than the one before it ever had.
+/// V4: a record that begins after a purge has a greater token than the one before it ever had.
 pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
     let store = subject.store().await;
     let mut largest = FencingToken::from_u64(0);

@@ -35,7 +35,7 @@ pub(super) async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
     }
 }
 
-/// I2: of a completion, a release and a takeover at once, one wins.
+/// V2: of a completion, a release and a takeover at once, one wins.
 pub(super) async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
     let store = subject.store().await;
     for round in 0..4 {

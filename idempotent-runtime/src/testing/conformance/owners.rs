@@ -90,7 +90,7 @@ pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
     assert_eq!(standing(&*a, id(1)).await, first);
 }
 
-/// I5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries
+/// V5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries
 /// its attempt id.
 pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
     let store = subject.store().await;
@@ -110,7 +110,7 @@ pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subj
     }
 }
 
-/// I5: a completion whose answer was lost is refused when it is tried again, and the outcome stands
+/// V5: a completion whose answer was lost is refused when it is tried again, and the outcome stands
 /// once.
 pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subject) {
     let store = subject.store().await;

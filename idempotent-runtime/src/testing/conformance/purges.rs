@@ -16,7 +16,7 @@ use crate::{
     store::{Store, Swap},
 };
 
-/// F16, F17, I12: a purge deletes expired records, and none that a call still holds or that must be
+/// F16, F17, V12: a purge deletes expired records, and none that a call still holds or that must be
 /// settled. A done or released record may be gone by itself once it is expired.
 pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let store = subject.store().await;

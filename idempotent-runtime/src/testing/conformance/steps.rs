@@ -288,7 +288,7 @@ pub(super) async fn a_step_ends_with_its_life(subject: &dyn Subject) {
     assert_eq!(load(&*store, done, 1).await.as_deref(), Some(&new));
 }
 
-/// I1: of many writes of one step at once, one stands, and every other is shown it.
+/// V1: of many writes of one step at once, one stands, and every other is shown it.
 pub(super) async fn of_many_writes_of_a_step_one_wins(subject: &dyn Subject) {
     const CROWD: u32 = 16;
     let Some(store) = client(subject).await else {

@@ -93,7 +93,7 @@ pub(super) async fn waiting_holds_nothing(subject: &dyn Subject) {
     }
 }
 
-/// I9: a call that stops waiting changes nothing, and leaves no other call asleep.
+/// V9: a call that stops waiting changes nothing, and leaves no other call asleep.
 pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();

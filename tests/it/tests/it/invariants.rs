@@ -19,20 +19,20 @@ use crate::{
 };
 
 on_every_store![
-    i01_at_most_one_holder_whose_lease_has_not_ended,
-    i03_who_lost_its_lease_changes_nothing_and_is_told,
-    i04_fencing_tokens_only_grow,
-    i05_a_lost_answer_is_recognised_as_ones_own,
-    i08_the_lease_is_kept_while_recording_fails,
-    i09_a_waiter_that_gives_up_changes_nothing,
-    i10_after_a_crash_a_call_is_answered_within_one_lease,
-    i11_functions_tenants_and_nested_calls_never_mix,
-    i13_a_dropped_future_and_a_panic_leave_nothing_behind,
+    v01_at_most_one_holder_whose_lease_has_not_ended,
+    v03_who_lost_its_lease_changes_nothing_and_is_told,
+    v04_fencing_tokens_only_grow,
+    v05_a_lost_answer_is_recognised_as_ones_own,
+    v08_the_lease_is_kept_while_recording_fails,
+    v09_a_waiter_that_gives_up_changes_nothing,
+    v10_after_a_crash_a_call_is_answered_within_one_lease,
+    v11_functions_tenants_and_nested_calls_never_mix,
+    v13_a_dropped_future_and_a_panic_leave_nothing_behind,
 ];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
+async fn v01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let gate = Gate::new();
     let mut calls = JoinSet::new();
@@ -56,7 +56,7 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
     assert_eq!(world.runs("k"), 2);
 }
 
-async fn i03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
+async fn v03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
     for way in ["value", "release", "uncertain", "drop", "panic"] {
         let (stale, owner) = (world.owner().await, world.owner().await);
         let gate = Gate::new();
@@ -104,7 +104,7 @@ async fn i03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
     }
 }
 
-async fn i04_fencing_tokens_only_grow(world: World) {
+async fn v04_fencing_tokens_only_grow(world: World) {
     let owner = world.owner().await;
     let mut newest = FencingToken::from_u64(0);
     let mut grows = |token: FencingToken, after: &str| {
@@ -129,7 +129,7 @@ async fn i04_fencing_tokens_only_grow(world: World) {
     }
 }
 
-async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
+async fn v05_a_lost_answer_is_recognised_as_ones_own(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
         for operation in [Operation::Claim, Operation::Ending] {
             let key = format!("{operation:?}{number}");
@@ -162,7 +162,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
     }
 }
 
-async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
+async fn v08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
     let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
@@ -187,7 +187,7 @@ async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
-async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
+async fn v09_a_waiter_that_gives_up_changes_nothing(world: World) {
     let (holder, waiter) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &holder).begun().await;
     let before = world.record().await;
@@ -213,7 +213,7 @@ async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
     charges_behind(&gate, call).await;
 }
 
-async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
+async fn v10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
         let owner = world.owner().await;
         let patient = world
@@ -247,7 +247,7 @@ async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
     }
 }
 
-async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
+async fn v11_functions_tenants_and_nested_calls_never_mix(world: World) {
     let owner = world.owner().await;
     let mut calls = JoinSet::new();
     for operation in ["f", "g"] {
@@ -281,7 +281,7 @@ async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
     assert_eq!(world.records().await.len(), 24);
 }
 
-async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
+async fn v13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
         if mode == Mode::Detach {
             continue;

@@ -62,22 +62,22 @@ pub(crate) enum Promise {
 impl Promise {
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Promise::OneHolder => "I1: at most one holder whose lease has not ended",
-            Promise::OneOutcome => "I2: one recorded outcome until it expires",
+            Promise::OneHolder => "V1: at most one holder whose lease has not ended",
+            Promise::OneOutcome => "V2: one recorded outcome until it expires",
             Promise::StaleHolder => {
-                "I3: a holder that lost its lease neither overwrites, nor deletes, nor prolongs"
+                "V3: a holder that lost its lease neither overwrites, nor deletes, nor prolongs"
             }
-            Promise::TokensGrow => "I4: fencing tokens only grow",
+            Promise::TokensGrow => "V4: fencing tokens only grow",
             Promise::OwnIsRecognised => {
-                "I5: a claim or completion whose answer was lost is recognised"
+                "V5: a claim or completion whose answer was lost is recognised"
             }
             Promise::MismatchFound => {
-                "I6: other arguments are found in every state that binds the key, and in no other"
+                "V6: other arguments are found in every state that binds the key, and in no other"
             }
-            Promise::AlwaysAnswered => "I10: one lease after anything happened, a call is answered",
-            Promise::PurgeOnlyExpired => "I12: purge removes only what is expired",
+            Promise::AlwaysAnswered => "V10: one lease after anything happened, a call is answered",
+            Promise::PurgeOnlyExpired => "V12: purge removes only what is expired",
             Promise::FirstIsReplayed => {
-                "I7: whoever runs or replays is given the first outcome that was recorded"
+                "V7: whoever runs or replays is given the first outcome that was recorded"
             }
             Promise::AtMostOnce => {
                 "at most once: the body is polled once, unless it said that nothing happened"
@@ -86,7 +86,7 @@ impl Promise {
                 "lease: at most one body for the first claim and for each takeover"
             }
             Promise::BudgetKept => "no more takeovers than the budget has: then it is parked",
-            Promise::StoppedFrees => "I13: what a stopped holder leaves keeps nobody waiting",
+            Promise::StoppedFrees => "V13: what a stopped holder leaves keeps nobody waiting",
             Promise::KnowsWhatItWon => {
                 "a claim that is found again is what it was: the first, a takeover, a reconciliation"
             }
@@ -97,7 +97,7 @@ impl Promise {
                 "nobody releases what somebody before may have begun, and no reconciliation has looked into"
             }
             Promise::GivenUpStays => {
-                "I13: a claim that was given up does not stand when it arrives late, before the record is purged"
+                "V13: a claim that was given up does not stand when it arrives late, before the record is purged"
             }
             Promise::StricterWins => {
                 "a record's on_crash never becomes laxer while it binds the key"

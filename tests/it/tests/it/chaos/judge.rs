@@ -84,7 +84,7 @@ impl Case<'_> {
             let What::Began { is_takeover } = body.what else {
                 continue;
             };
-            holds(tokens.insert(body.token), "I1, two bodies under one token");
+            holds(tokens.insert(body.token), "V1, two bodies under one token");
             let of_it = |one: &&Stood<'_>| one.after.token.as_u64() == body.token;
             let claim = self.of(key).find(of_it);
             holds(claim.is_some(), "a body ran without a claim");
@@ -92,7 +92,7 @@ impl Case<'_> {
             let first = *amounts.entry(bound).or_insert(body.amount);
             holds(
                 first == body.amount,
-                "I6, a body ran with other arguments than its record is bound to",
+                "V6, a body ran with other arguments than its record is bound to",
             );
             if !self.evidence.lasts {
                 continue;
@@ -137,14 +137,14 @@ impl Case<'_> {
         );
     }
 
-    /// I2: one outcome, and the store still has it.
+    /// V2: one outcome, and the store still has it.
     fn judge_outcomes(&self, key: u64) {
         let holds = |holds: bool, says: &str| self.holds(holds, says, key);
         if !self.evidence.lasts {
             return;
         }
         let outcomes = self.outcomes(key);
-        holds(outcomes.len() <= 1, "I2, two outcomes");
+        holds(outcomes.len() <= 1, "V2, two outcomes");
         let of_it = |record: &&Arc<Record>| key_of(record) == key;
         let remains = self.evidence.remains.iter().find(of_it);
         for outcome in &outcomes {
@@ -152,7 +152,7 @@ impl Case<'_> {
                 let stands = record.outcome.as_ref();
                 stands.is_some_and(|stands| stands.bytes[..] == **outcome)
             };
-            holds(remains.is_some_and(is_it), "I2, an outcome is gone");
+            holds(remains.is_some_and(is_it), "V2, an outcome is gone");
         }
     }
 
@@ -172,7 +172,7 @@ impl Case<'_> {
             let refusal = told.refusal().expect("nothing else is told");
             holds(
                 own.is_none() || matches!(refusal, Error::LeaseLost { .. }),
-                "I8, a body's word was kept from its caller",
+                "V8, a body's word was kept from its caller",
             );
             let perhaps =
                 of_key().any(|deed| matches!(deed.what, What::Ended(_, Some(Say::Perhaps))));
@@ -196,7 +196,7 @@ impl Case<'_> {
                 .collect();
             holds(
                 !matches!(refusal, Error::KeyReused { .. }) || others || bound.len() > 1,
-                "I6, refused for other arguments that nobody had",
+                "V6, refused for other arguments that nobody had",
             );
             let is_bare = |one: &Stood<'_>| {
                 let outcome = one.after.outcome.as_ref();
@@ -218,13 +218,13 @@ impl Case<'_> {
             let bare = matches!(refusal, Error::NotReplayable { .. });
             holds(
                 !unreadable && (!bare || self.of(key).any(is_bare)),
-                "I7, an outcome cannot be given",
+                "V7, an outcome cannot be given",
             );
             return;
         };
         holds(
             (word.key, word.amount) == (key, told.call.amount),
-            "I6, the outcome of other arguments",
+            "V6, the outcome of other arguments",
         );
         let said = of_key().any(|deed| {
             matches!(&deed.what, What::Ended(text, _) if *text == stored) && deed.at < told.at
@@ -256,7 +256,7 @@ impl Case<'_> {
         };
         holds(
             !is_kept || self.of(key).any(stood),
-            "I2, an answer that never stood, or whose time is over",
+            "V2, an answer that never stood, or whose time is over",
         );
         if let (true, Some(CallReport::Executed { token, .. })) = (is_own, &told.how) {
             holds(token.as_u64() == word.token, "another attempt's token");

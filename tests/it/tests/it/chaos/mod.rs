@@ -77,37 +77,37 @@ const AT_ONCE: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn i01_to_i13_hold_in_chaos_on_sqlite() {
+fn v01_to_v13_hold_in_chaos_on_sqlite() {
     each(Product::Sqlite);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_chaos_on_postgres() {
+fn v01_to_v13_hold_in_chaos_on_postgres() {
     each(Product::Postgres);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_chaos_on_mariadb() {
+fn v01_to_v13_hold_in_chaos_on_mariadb() {
     each(Product::MariaDb);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_chaos_on_mariadb_as_mysql() {
+fn v01_to_v13_hold_in_chaos_on_mariadb_as_mysql() {
     each(Product::AsMySql);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_chaos_on_redis() {
+fn v01_to_v13_hold_in_chaos_on_redis() {
     each(Product::Redis);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_chaos_on_redis_cluster() {
+fn v01_to_v13_hold_in_chaos_on_redis_cluster() {
     each(Product::Cluster);
 }
 
@@ -267,7 +267,7 @@ impl Chaos {
         }
     }
 
-    /// I10: after the faults there is an answer, for some arguments.
+    /// V10: after the faults there is an answer, for some arguments.
     async fn ask(&self, key: u64, told: &mut Vec<Told>) {
         let on_crash = self.on_crash.unwrap_or(OnCrash::Rerun);
         let number = self.processes.len() - 1;

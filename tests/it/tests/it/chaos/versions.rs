@@ -16,7 +16,7 @@ use super::{
 use crate::scripts::Say;
 
 impl Case<'_> {
-    /// I3, I4, I12: each version is written over once, tokens grow, and only records that are not
+    /// V3, V4, V12: each version is written over once, tokens grow, and only records that are not
     /// needed are gone.
     pub(super) fn judge_versions(&self) {
         let mut over = HashSet::new();
@@ -27,7 +27,7 @@ impl Case<'_> {
             if let Some(seen) = write.seen {
                 holds(
                     over.insert((write.id, seen)),
-                    "I3, two writes over one version",
+                    "V3, two writes over one version",
                 );
                 holds(
                     one.before.is_some(),
@@ -39,7 +39,7 @@ impl Case<'_> {
                     other.write.id == write.id && other.write.sent > answered && other.draws()
                 };
                 for other in self.stood.iter().filter(later) {
-                    holds(other.after.token > after.token, "I4, a token did not grow");
+                    holds(other.after.token > after.token, "V4, a token did not grow");
                 }
             }
         }
@@ -72,7 +72,7 @@ impl Case<'_> {
             let one = self.stood.iter().find(of_it).expect("it has a chain");
             self.holds(
                 chains == 1 || ends <= 1,
-                "I12, a record is gone that somebody needs",
+                "V12, a record is gone that somebody needs",
                 key_of(&one.after),
             );
         }
@@ -123,7 +123,7 @@ impl Case<'_> {
         match (after.state, &after.outcome) {
             (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::NotReplayable => {
                 let is_it = |deed: &&Deed| matches!(&deed.what, What::Ended(text, None | Some(Say::Declined)) if text.as_bytes() == &outcome.bytes[..]);
-                holds(said.iter().any(is_it), "I2, nobody said so");
+                holds(said.iter().any(is_it), "V2, nobody said so");
             }
             (State::Done, _) => {
                 let ended = |deed: &&Deed| matches!(deed.what, What::Ended(..));
@@ -138,7 +138,7 @@ impl Case<'_> {
                     |deed: &&Deed| matches!(deed.what, What::Ended(_, Some(Say::Nothing)));
                 holds(
                     said.iter().any(nothing) || !began && after.attempt == 1,
-                    "I13, released although something may have happened",
+                    "V13, released although something may have happened",
                 );
                 let asked = |deed: &&Deed| deed.what == What::Asked(Some(false));
                 holds(
@@ -155,7 +155,7 @@ impl Case<'_> {
         let keeps = after.token == before.token;
         holds(
             if one.draws() { grows } else { keeps },
-            "I4, a token did not grow, or changed",
+            "V4, a token did not grow, or changed",
         );
         let may_expire = before.state == State::Done
             || before.state == State::Running && before.on_crash == OnCrash::Rerun;
@@ -169,7 +169,7 @@ impl Case<'_> {
         }
         holds(
             write.draft.subject.is_none() && before.subject == after.subject,
-            "I6, a record that binds was bound to something else",
+            "V6, a record that binds was bound to something else",
         );
         let claims = one.draws() && after.state == State::Running;
         if !matches!(after.state, State::Done | State::Released) {
@@ -182,7 +182,7 @@ impl Case<'_> {
             State::Running if claims && !is_own => {
                 holds(
                     is_over(before.lease_end),
-                    "I1, a live holder lost its record",
+                    "V1, a live holder lost its record",
                 );
                 holds(before.on_crash != OnCrash::Uncertain, "at most once");
                 holds(
@@ -191,21 +191,21 @@ impl Case<'_> {
                 );
             }
             State::Running => {
-                holds(is_own || is_left(before, after), "I3, somebody else wrote");
+                holds(is_own || is_left(before, after), "V3, somebody else wrote");
                 let is_live = at.is_some_and(|at| before.lease_end > at);
                 let knew = |deed: &&Deed| matches!(deed.what, What::Ended(_, say) if say != Some(Say::Perhaps));
                 let gives_up = after.state == State::Parked
                     || after.state == State::Uncertain && said.iter().any(knew);
-                holds(!is_live || !gives_up, "I1, a live holder was given up");
+                holds(!is_live || !gives_up, "V1, a live holder was given up");
             }
             State::Uncertain if claims => holds(
                 before.on_crash != OnCrash::Uncertain && after.on_crash == OnCrash::Reconcile,
                 "at most once",
             ),
-            State::Uncertain => holds(is_own, "I3, somebody else wrote"),
+            State::Uncertain => holds(is_own, "V3, somebody else wrote"),
             State::Done => holds(
                 after.state == State::Done && before.outcome == after.outcome,
-                "I2, an outcome was lost",
+                "V2, an outcome was lost",
             ),
             State::Parked => {
                 holds(after.state == State::Parked, "a parked record went on");

@@ -11,14 +11,14 @@ use crate::{
 };
 
 on_every_store![
-    i02_one_recorded_outcome_until_it_expires,
-    i06_mismatch_is_found_in_every_state_that_binds,
-    i07_first_value_equals_replayed_value,
-    i07_what_does_not_survive_encoding_is_not_run_again,
-    i12_purge_removes_only_what_nobody_needs,
+    v02_one_recorded_outcome_until_it_expires,
+    v06_mismatch_is_found_in_every_state_that_binds,
+    v07_first_value_equals_replayed_value,
+    v07_what_does_not_survive_encoding_is_not_run_again,
+    v12_purge_removes_only_what_nobody_needs,
 ];
 
-async fn i02_one_recorded_outcome_until_it_expires(world: World) {
+async fn v02_one_recorded_outcome_until_it_expires(world: World) {
     let mut zombies = Vec::new();
     for name in ["first", "second", "third"] {
         let owner = world.owner().await;
@@ -40,7 +40,7 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
     Charge::of(&world, &owner).answers("anew").charges().await;
 }
 
-async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
+async fn v06_mismatch_is_found_in_every_state_that_binds(world: World) {
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
     assert!(charge("done").call().await.is_ok());
@@ -82,7 +82,7 @@ struct Receipt {
     nested: Option<Option<u8>>,
 }
 
-async fn i07_first_value_equals_replayed_value(world: World) {
+async fn v07_first_value_equals_replayed_value(world: World) {
     let owner = world.owner().await;
     let call = || {
         owner.call("charge").key("k").run(|_| async {
@@ -104,7 +104,7 @@ async fn i07_first_value_equals_replayed_value(world: World) {
     }
 }
 
-async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
+async fn v07_what_does_not_survive_encoding_is_not_run_again(world: World) {
     let owner = world.owner().await;
     let not_a_number = || {
         let world = world.clone();
@@ -135,7 +135,7 @@ async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
     assert_eq!(owner.log.count(RecordChange::RecordedNotReplayable), 2);
 }
 
-async fn i12_purge_removes_only_what_nobody_needs(world: World) {
+async fn v12_purge_removes_only_what_nobody_needs(world: World) {
     let owner = world.owner().await;
     let (running, gate) = Charge::of(&world, &owner).key("running").begun().await;
     for (key, mode) in [

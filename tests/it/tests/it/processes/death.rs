@@ -1,6 +1,6 @@
 //! SIGKILL at every point of a call, in every mode, and what the next callers find.
 //!
-//! I1: never two live bodies. I2: one recorded outcome. I4: tokens grow. I10: an answer within one
+//! V1: never two live bodies. V2: one recorded outcome. V4: tokens grow. V10: an answer within one
 //! lease, or *uncertain*.
 
 mod stream;
@@ -261,7 +261,7 @@ impl Survivors {
     }
 }
 
-/// I1 and I4 in the store: a takeover drew a higher token. It did not come before the lease had
+/// V1 and V4 in the store: a takeover drew a higher token. It did not come before the lease had
 /// ended by the store's clock, which a token tells in microseconds.
 fn assert_succession(left: Option<&Record>, stands: &Record) {
     let Some(left) = left else { return };

@@ -65,7 +65,7 @@ impl Log {
             .count()
     }
 
-    /// I1 and I4: no body began while another one lived, and each had a higher token than the one
+    /// V1 and V4: no body began while another one lived, and each had a higher token than the one
     /// before.
     pub(super) fn assert_one_body_at_a_time(&self) {
         let events = self.events();

@@ -225,7 +225,7 @@ async fn kill_at_each_point<S: Shop<Database: SqlDatabase>>(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i14_a_transaction_of_sqlite_is_killed_at_each_point() {
+async fn v14_a_transaction_of_sqlite_is_killed_at_each_point() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let shop = SqliteShop::open(folder.path()).await;
     // A process that has stopped keeps the others from writing.
@@ -234,7 +234,7 @@ async fn i14_a_transaction_of_sqlite_is_killed_at_each_point() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
-async fn i14_a_transaction_of_postgres_is_killed_at_each_point() {
+async fn v14_a_transaction_of_postgres_is_killed_at_each_point() {
     let prefix = servers::prefix();
     let place = Place::Postgres(prefix.clone());
     kill_at_each_point(postgres(prefix).await, 4, (PathBuf::new(), place)).await;
@@ -242,7 +242,7 @@ async fn i14_a_transaction_of_postgres_is_killed_at_each_point() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
-async fn i14_a_transaction_of_mariadb_is_killed_at_each_point() {
+async fn v14_a_transaction_of_mariadb_is_killed_at_each_point() {
     let prefix = servers::prefix();
     let place = Place::MariaDb(prefix.clone());
     kill_at_each_point(mariadb(prefix).await, 4, (PathBuf::new(), place)).await;

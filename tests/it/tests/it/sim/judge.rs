@@ -56,7 +56,7 @@ impl Evidence {
                 .is_none_or(|before| before.token != after.token);
             assert!(
                 !draws || token > *highest,
-                "I4, a token did not grow: {about}"
+                "V4, a token did not grow: {about}"
             );
             *highest = token.max(*highest);
             self.judge_state(entry, after, about);
@@ -98,7 +98,7 @@ impl Evidence {
                 let is_it = |what: &&&What| matches!(what, What::Ended(text, Some(Say::Declined) | None) if text.as_bytes() == &outcome.bytes[..]);
                 assert!(
                     said.iter().any(|what| is_it(&what)),
-                    "I2, nobody said so: {about}"
+                    "V2, nobody said so: {about}"
                 );
             }
             (State::Done, _) => {
@@ -117,7 +117,7 @@ impl Evidence {
                 let nothing = |what: &&&What| matches!(what, What::Ended(_, Some(Say::Nothing)));
                 assert!(
                     said.iter().any(|what| nothing(&what)) || !began && after.attempt == 1,
-                    "I13, released although something may have happened: {about}"
+                    "V13, released although something may have happened: {about}"
                 );
             }
             _ => {}
@@ -136,7 +136,7 @@ impl Evidence {
         assert!(
             after.state != State::Parked
                 && (after.state != State::Uncertain || !self.under(entry.token(after)).any(knew)),
-            "I1, a live holder was given up: {about}"
+            "V1, a live holder was given up: {about}"
         );
     }
 
@@ -147,7 +147,7 @@ impl Evidence {
             if deed.what == What::Began {
                 assert!(
                     bodies.insert(deed.under),
-                    "I1, two bodies under one token: {about}: {deed:?}"
+                    "V1, two bodies under one token: {about}: {deed:?}"
                 );
             }
         }
@@ -169,7 +169,7 @@ impl Evidence {
         }
     }
 
-    /// If everything comes through in time, I5, I8 and I13 hold: no lease is lost, a body's word is
+    /// If everything comes through in time, V5, V8 and V13 hold: no lease is lost, a body's word is
     /// recorded, and no attempt is left to its lease.
     fn judge_remains(&self, about: &str) {
         let mut last = HashMap::new();
@@ -185,20 +185,20 @@ impl Evidence {
         for (at, record) in last.values() {
             assert!(
                 record.state != State::Running || record.lease_is_over(*at),
-                "I13, left to its lease: {about}: {record:?}"
+                "V13, left to its lease: {about}: {record:?}"
             );
         }
         for told in &self.told {
             assert!(
                 !matches!(&told.result, Err(Failure::Refused(Error::LeaseLost { .. }))),
-                "I5, nobody took it: {about}: {told:?}"
+                "V5, nobody took it: {about}: {told:?}"
             );
         }
         for deed in &self.deeds {
             if let What::Ended(stored, None | Some(Say::Declined)) = &deed.what {
                 assert!(
                     self.stood(stored).next().is_some(),
-                    "I8, never recorded: {about}: {deed:?}"
+                    "V8, never recorded: {about}: {deed:?}"
                 );
             }
         }
@@ -228,7 +228,7 @@ impl Evidence {
         };
         assert!(
             told.call.may_hear(text),
-            "I6, another call's outcome: {about}"
+            "V6, another call's outcome: {about}"
         );
         let is_kept = match &told.how {
             Some(CallReport::Replayed { .. }) => true,
@@ -249,7 +249,7 @@ impl Evidence {
         let stood: Vec<_> = stood.collect();
         assert!(
             !is_kept || stood.contains(&true),
-            "I2, an answer that did not stand: {about}: {stood:?}"
+            "V2, an answer that did not stand: {about}: {stood:?}"
         );
     }
 
@@ -309,7 +309,7 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
         State::Running if claims && !is_own => {
             assert!(
                 before.lease_is_over(entry.at),
-                "I1, a live holder lost its record: {about}"
+                "V1, a live holder lost its record: {about}"
             );
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
@@ -317,7 +317,7 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             let by_operator = by_operator || after.attempt_id == AttemptId::RESUMED;
             assert!(
                 is_own || is_left(before, after) || (by_operator && before.lease_is_over(entry.at)),
-                "I3, somebody else wrote: {about}"
+                "V3, somebody else wrote: {about}"
             );
         }
         State::Uncertain if claims => {
@@ -326,17 +326,17 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
         State::Uncertain => {
-            assert!(is_own || by_operator, "I3, somebody else wrote: {about}");
+            assert!(is_own || by_operator, "V3, somebody else wrote: {about}");
         }
         State::Done => {
-            assert_eq!(after.state, State::Done, "I2, an outcome was lost: {about}");
+            assert_eq!(after.state, State::Done, "V2, an outcome was lost: {about}");
             let lacked = before
                 .outcome
                 .as_ref()
                 .is_none_or(RawOutcome::is_not_replayable);
             assert!(
                 before.outcome == after.outcome || (lacked && by_operator),
-                "I2, an outcome was changed: {about}"
+                "V2, an outcome was changed: {about}"
             );
         }
         State::Parked => {

@@ -85,22 +85,22 @@ fn seen_besides(on_crash: Option<OnCrash>) -> &'static [&'static str] {
 }
 
 #[test]
-fn i01_to_i13_hold_in_the_simulation_where_bodies_may_run_again() {
+fn v01_to_v13_hold_in_the_simulation_where_bodies_may_run_again() {
     each(Some(OnCrash::Rerun));
 }
 
 #[test]
-fn i01_to_i13_hold_in_the_simulation_where_bodies_run_at_most_once() {
+fn v01_to_v13_hold_in_the_simulation_where_bodies_run_at_most_once() {
     each(Some(OnCrash::Uncertain));
 }
 
 #[test]
-fn i01_to_i13_hold_in_the_simulation_where_bodies_are_reconciled() {
+fn v01_to_v13_hold_in_the_simulation_where_bodies_are_reconciled() {
     each(Some(OnCrash::Reconcile));
 }
 
 #[test]
-fn i01_to_i13_hold_in_the_simulation_where_callers_disagree() {
+fn v01_to_v13_hold_in_the_simulation_where_callers_disagree() {
     each(None);
 }
 
@@ -192,7 +192,7 @@ fn make(
     )
 }
 
-/// I10: one lease after the simulation there is an answer.
+/// V10: one lease after the simulation there is an answer.
 fn assert_is_answered(answer: &Told, about: &str) {
     let is_open = |error: &Error| {
         matches!(
