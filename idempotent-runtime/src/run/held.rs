@@ -314,7 +314,7 @@ impl Drop for HeldLease {
         if self.polled && runs_again {
             let why = match thread::panicking() {
                 true => "a panic stopped a body half-way, which will be run again by the next call",
-                false => "a body was dropped half-way: the next call reruns it (see `on_cancel`)",
+                false => "a body was dropped half-way: see `on_cancel = detach`",
             };
             let (operation, id) = (attempt.operation(), attempt.id().to_hex());
             last_words::tell(|| tracing::warn!(operation, id, "{why}"));

@@ -87,9 +87,14 @@ impl StoreError {
             (*cause).source()
         });
         let mut told: Vec<String> = Vec::new();
-        for cause in causes.map(ToString::to_string) {
-            told.pop_if(|around| around.ends_with(&cause));
-            told.push(cause);
+        for cause in causes {
+            if let Some(words) = words_of_postgres(cause) {
+                told.push(words);
+                break;
+            }
+            let said = cause.to_string();
+            told.pop_if(|around| around.ends_with(&said));
+            told.push(said);
         }
         told
     }
@@ -122,6 +127,19 @@ pub(crate) fn no_steps() -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, "writing a step").with_source(
         "this store keeps no steps: those of this crate do, and one of your own by `write_step`",
     )
+}
+
+/// The words of a server without the line of its source, which sqlx adds.
+#[cfg(feature = "postgres")]
+fn words_of_postgres(cause: &(dyn Error + 'static)) -> Option<String> {
+    let refused = cause.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+    let refused = refused.try_downcast_ref::<sqlx::postgres::PgDatabaseError>()?;
+    Some(refused.message().to_owned())
+}
+
+#[cfg(not(feature = "postgres"))]
+fn words_of_postgres(_: &(dyn Error + 'static)) -> Option<String> {
+    None
 }
 
 impl fmt::Display for StoreError {

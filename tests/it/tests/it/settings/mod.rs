@@ -87,7 +87,6 @@ const MARIADB: &[(&str, &str)] = &[
     ("tx_isolation", "'READ-UNCOMMITTED'"),
     ("completion_type", "'CHAIN'"),
     ("sql_select_limit", "1"),
-    ("max_join_size", "1"),
     ("unique_checks", "0"),
     ("sql_auto_is_null", "1"),
 ];

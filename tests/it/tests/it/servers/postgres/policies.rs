@@ -96,7 +96,8 @@ const ID: RecordId = RecordId::from_bytes([7; 32]);
 #[ignore = "needs a server: cargo xtask test"]
 async fn mend_27_an_error_of_the_store_says_its_cause_and_no_password() {
     let elsewhere = url(URL).replace("idempotent@", "idempotent:hush-hush@");
-    let elsewhere = elsewhere.replace("/idempotent", "/shop");
+    let (server, _) = elsewhere.rsplit_once('/').expect("a database");
+    let elsewhere = format!("{server}/shop");
     let refused = PostgresStore::builder().connect(&elsewhere).await;
     let said = Error::from(refused.expect_err("no database")).to_string();
     assert!(
