@@ -82,7 +82,7 @@ impl Dialect for Sqlite {
             true => (
                 format!(
                     "INSERT INTO {counters} (message_key, number)
-                     SELECT {key}, max({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = x'')) WHERE true
+                     SELECT {key}, max({NOW}, 1 + coalesce((SELECT number FROM {counters} WHERE message_key = x''), 0)) WHERE true
                      ON CONFLICT (message_key) DO UPDATE SET number = max(number + 1, {NOW});\n"
                 ),
                 format!("(SELECT number FROM {counters} WHERE message_key = {key})"),

@@ -29,11 +29,11 @@ pub(crate) async fn outbox<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbo
     outbox
 }
 
-fn prefix<S: Shop>(shop: &S) -> String {
+pub(crate) fn prefix<S: Shop>(shop: &S) -> String {
     format!("o_{}", shop.prefix())
 }
 
-fn placed(order: i64) -> Message {
+pub(crate) fn placed(order: i64) -> Message {
     Message::new("orders.placed", &order).expect("it is JSON")
 }
 

@@ -1,5 +1,6 @@
 //! Sessions that a server, a role or a pool sets otherwise: nothing of ours depends on it.
 
+mod emptied;
 mod forms;
 mod read_only;
 
