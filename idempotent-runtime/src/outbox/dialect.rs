@@ -7,7 +7,6 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 use super::send::Writing;
 use crate::transaction::SqlDatabase;
 
@@ -193,8 +192,11 @@ pub(super) fn by_clock<DB: sealed::Dialect>(text: String, ahead: i64) -> String 
     }
 }
 
+/// How many bytes of a payload are written out at most.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const LONGEST_TEXT: usize = 256 * 1024;
+
 /// The columns that are given, and their values written out.
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 fn written_out<DB: sealed::Dialect>(message: &Writing<'_>) -> String {
     let values = [
         DB::bytes(message.id.as_bytes()),

@@ -5,7 +5,7 @@ use std::{collections::HashSet, error::Error as _, future::poll_fn};
 use futures_core::Stream;
 use sqlx::mysql::{MySql, MySqlConnection};
 
-use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
     error::BoxError,
     outbox::{
@@ -165,9 +165,6 @@ impl Dialect for MySql {
         Ok(written)
     }
 }
-
-/// How many bytes of a payload are written out at most.
-const LONGEST_TEXT: usize = 256 * 1024;
 
 /// The text that writes a message, and the statement behind it that takes a long one.
 fn texts(tables: &Tables, message: &Writing<'_>, key: &str) -> (String, Option<String>) {
