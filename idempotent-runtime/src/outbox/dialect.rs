@@ -16,7 +16,7 @@ pub trait OutboxDatabase: SqlDatabase + sealed::Dialect {}
 pub(crate) mod sealed {
     use std::future::Future;
 
-    use sqlx::Connection;
+    use sqlx::{Connection, Pool};
 
     use super::super::{
         relay::sleep::Bell,
@@ -92,13 +92,12 @@ pub(crate) mod sealed {
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is
         /// polled.
-        fn listen(
-            _: <Self::Connection as Connection>::Options,
-            _: String,
-            _: Bell,
-        ) -> impl Future<Output = ()> + Send {
+        fn listen(_: Pool<Self>, _: String, _: Bell) -> impl Future<Output = ()> + Send {
             std::future::pending()
         }
+
+        /// The place to which these options lead, without a password.
+        fn place(options: &<Self::Connection as Connection>::Options) -> String;
 
         /// The keys behind `after` that have messages, in their order.
         fn walk(

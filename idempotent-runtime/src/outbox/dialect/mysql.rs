@@ -3,7 +3,7 @@
 use std::{collections::HashSet, error::Error as _, future::poll_fn};
 
 use futures_core::Stream;
-use sqlx::mysql::{MySql, MySqlConnection};
+use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection};
 
 use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
@@ -14,7 +14,10 @@ use crate::{
         walk::{self, MOST, Met, damaged, free},
     },
     sha256::sha256,
-    store::{MYSQL_SESSION, StoreError, sql::Row as _},
+    store::{
+        MYSQL_SESSION, StoreError,
+        sql::{Row as _, url::place},
+    },
 };
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
@@ -110,6 +113,15 @@ impl Dialect for MySql {
             .map(|key| format!("SELECT {}", Self::bytes(key)))
             .collect();
         rows.join(" UNION ALL ")
+    }
+
+    fn place(options: &MySqlConnectOptions) -> String {
+        place(
+            options.get_username(),
+            (options.get_host(), options.get_port()),
+            options.get_socket(),
+            options.get_database(),
+        )
     }
 
     /// A session may take an empty text for NULL, but no empty bytes.

@@ -1,6 +1,9 @@
 //! Postgres.
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgConnection, Postgres},
+};
 
 use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
         StoreError,
         notifications::{Audience, HELLO, listen},
         pool::{Limits, Place},
-        postgres::listen::Notifications,
+        postgres::listen::{Notifications, place},
     },
 };
 
@@ -75,10 +78,14 @@ impl Dialect for Postgres {
         )
     }
 
-    async fn listen(options: PgConnectOptions, channel: String, bell: Bell) {
-        let place = Place::of_options(options);
+    async fn listen(pool: PgPool, channel: String, bell: Bell) {
+        let place = Place::of_pool(pool);
         let mut notifications = Notifications::of(&channel.into(), place, Limits::default());
         listen(&mut notifications, &bell, &bell.is_live).await;
+    }
+
+    fn place(options: &PgConnectOptions) -> String {
+        place(options)
     }
 
     /// Without a backslash, which `standard_conforming_strings` gives another meaning.

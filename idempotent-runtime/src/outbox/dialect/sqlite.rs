@@ -1,6 +1,6 @@
 //! SQLite.
 
-use sqlx::sqlite::{Sqlite, SqliteConnection};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
@@ -59,6 +59,10 @@ impl Dialect for Sqlite {
              ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
              WHERE {table}.lease_end <= {NOW} AND {table}.next_attempt <= {NOW} AND {table}.blocked_since = 0"
         )
+    }
+
+    fn place(options: &SqliteConnectOptions) -> String {
+        options.get_filename().display().to_string()
     }
 
     fn bytes(bytes: &[u8]) -> String {

@@ -11,6 +11,7 @@ mod poison;
 pub(crate) mod postgres;
 mod purges;
 mod relays;
+mod rotated;
 mod sends;
 mod told;
 mod transactions;
