@@ -7,7 +7,6 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 use super::send::Writing;
 use crate::transaction::SqlDatabase;
 
@@ -17,7 +16,7 @@ pub trait OutboxDatabase: SqlDatabase + sealed::Dialect {}
 pub(crate) mod sealed {
     use std::future::Future;
 
-    use sqlx::Connection;
+    use sqlx::{Connection, Pool};
 
     use super::super::{
         relay::sleep::Bell,
@@ -93,13 +92,12 @@ pub(crate) mod sealed {
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is
         /// polled.
-        fn listen(
-            _: <Self::Connection as Connection>::Options,
-            _: String,
-            _: Bell,
-        ) -> impl Future<Output = ()> + Send {
+        fn listen(_: Pool<Self>, _: String, _: Bell) -> impl Future<Output = ()> + Send {
             std::future::pending()
         }
+
+        /// The place to which these options lead, without a password.
+        fn place(options: &<Self::Connection as Connection>::Options) -> String;
 
         /// The keys behind `after` that have messages, in their order.
         fn walk(
@@ -193,8 +191,11 @@ pub(super) fn by_clock<DB: sealed::Dialect>(text: String, ahead: i64) -> String 
     }
 }
 
+/// How many bytes of a payload are written out at most.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const LONGEST_TEXT: usize = 256 * 1024;
+
 /// The columns that are given, and their values written out.
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 fn written_out<DB: sealed::Dialect>(message: &Writing<'_>) -> String {
     let values = [
         DB::bytes(message.id.as_bytes()),

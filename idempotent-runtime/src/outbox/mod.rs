@@ -89,8 +89,8 @@ constructors! {
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 impl Outbox<sqlx::Postgres> {
-    /// Says that the pool leads to a proxy that pools transactions, such as PgBouncer: no statement
-    /// is prepared for later, and relays do not listen.
+    /// Has relays poll and not listen: the pool leads to a proxy that pools transactions, such as
+    /// PgBouncer. Senders do not depend on it.
     #[must_use]
     pub fn transaction_pooling(self) -> Self {
         Self {

@@ -20,9 +20,6 @@ pub struct Writing<'a> {
     pub(super) trace_parent: Option<String>,
     /// Whether its key counts its messages.
     pub(super) is_numbered: bool,
-    /// Whether the connection may keep the statement for later.
-    #[cfg(feature = "postgres")]
-    pub(super) is_kept: bool,
 }
 
 /// Tells whether a message was written.
@@ -160,8 +157,6 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             payload: &message.payload,
             trace_parent: trace_parent.filter(|it| it.len() <= LONGEST_TRACE_PARENT),
             is_numbered: message.key.is_some(),
-            #[cfg(feature = "postgres")]
-            is_kept: !self.pools_transactions,
         }
     }
 

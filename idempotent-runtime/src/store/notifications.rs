@@ -41,6 +41,9 @@ pub(crate) trait Channel: Send + 'static {
     /// Says once that notifications get lost, and what to do.
     const WHEN_LOST: &str;
 
+    /// The place of the server, without a password.
+    fn place(&self) -> String;
+
     /// Begins to listen on a new connection, in bounded time.
     fn open(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
@@ -153,7 +156,8 @@ pub(crate) async fn listen<C: Channel>(
                 LONG_PAUSE
             }
             Err(error) => {
-                tracing::debug!(%error, "notifications cannot be heard");
+                let place = channel.place();
+                tracing::warn!(%error, place, "notifications cannot be heard, so waiters and relays look by themselves");
                 let rest = pause;
                 pause = (pause * 2).min(LONG_PAUSE);
                 rest
@@ -259,6 +263,10 @@ mod tests {
         type Error = io::Error;
 
         const WHEN_LOST: &str = "";
+
+        fn place(&self) -> String {
+            "here".to_owned()
+        }
 
         async fn open(&mut self) -> io::Result<()> {
             self.ask("open");

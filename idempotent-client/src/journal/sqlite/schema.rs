@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqliteConnec
 
 use idempotent_runtime::{
     __client::{Found, Step, TablePrefix, is_usable, missing, sqlite_failure},
-    StoreError,
+    StoreError, StoreErrorKind,
 };
 
 /// Every step that was ever released, oldest first. A released step never changes.
@@ -92,6 +92,9 @@ pub(super) async fn migrate(
         version,
         usable_from: version,
     };
+    if version == 0 {
+        clear(&mut transaction, prefix, doing).await?;
+    }
     if !is_usable(found, steps.len(), doing)? {
         for (Found { version, .. }, Step { text, .. }) in missing(&steps, found) {
             let step =
@@ -103,4 +106,29 @@ pub(super) async fn migrate(
         }
     }
     transaction.commit().await.map_err(failed)
+}
+
+/// Drops an empty table of calls whose version was deleted, as by a test suite that empties all
+/// tables. The steps make it anew.
+async fn clear(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let failed = |error| sqlite_failure(error, doing);
+    let table = format!("SELECT 1 FROM sqlite_master WHERE name = '{prefix}calls' COLLATE NOCASE");
+    let table = connection.fetch_optional(AssertSqlSafe(table)).await;
+    if table.map_err(failed)?.is_none() {
+        return Ok(());
+    }
+    let call = format!("SELECT 1 FROM {prefix}calls LIMIT 1");
+    let call = connection.fetch_optional(AssertSqlSafe(call)).await;
+    if call.map_err(failed)?.is_some() {
+        let source = format!(
+            "the table `{prefix}calls_schema` is empty, although calls stand in `{prefix}calls`: restore it, or empty `{prefix}calls`, too, for `migrate()` to make both"
+        );
+        return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
+    }
+    let drop = AssertSqlSafe(format!("DROP TABLE {prefix}calls"));
+    connection.execute(drop).await.map(|_| ()).map_err(failed)
 }

@@ -3,9 +3,9 @@
 use std::{collections::HashSet, error::Error as _, future::poll_fn};
 
 use futures_core::Stream;
-use sqlx::mysql::{MySql, MySqlConnection};
+use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection};
 
-use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
     error::BoxError,
     outbox::{
@@ -14,7 +14,10 @@ use crate::{
         walk::{self, MOST, Met, damaged, free},
     },
     sha256::sha256,
-    store::{MYSQL_SESSION, StoreError, sql::Row as _},
+    store::{
+        MYSQL_SESSION, StoreError,
+        sql::{Row as _, url::place},
+    },
 };
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
@@ -112,6 +115,15 @@ impl Dialect for MySql {
         rows.join(" UNION ALL ")
     }
 
+    fn place(options: &MySqlConnectOptions) -> String {
+        place(
+            options.get_username(),
+            (options.get_host(), options.get_port()),
+            options.get_socket(),
+            options.get_database(),
+        )
+    }
+
     /// A session may take an empty text for NULL, but no empty bytes.
     fn bytes(bytes: &[u8]) -> String {
         format!("x'{}'", hex(bytes))
@@ -165,9 +177,6 @@ impl Dialect for MySql {
         Ok(written)
     }
 }
-
-/// How many bytes of a payload are written out at most.
-const LONGEST_TEXT: usize = 256 * 1024;
 
 /// The text that writes a message, and the statement behind it that takes a long one.
 fn texts(tables: &Tables, message: &Writing<'_>, key: &str) -> (String, Option<String>) {

@@ -1,8 +1,11 @@
 //! Postgres.
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, Postgres};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgConnection, Postgres},
+};
 
-use super::{by_clock, claims, hex, query, sealed::Dialect};
+use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
     error::BoxError,
     outbox::{
@@ -15,7 +18,7 @@ use crate::{
         StoreError,
         notifications::{Audience, HELLO, listen},
         pool::{Limits, Place},
-        postgres::listen::Notifications,
+        postgres::listen::{Notifications, place},
     },
 };
 
@@ -75,10 +78,14 @@ impl Dialect for Postgres {
         )
     }
 
-    async fn listen(options: PgConnectOptions, channel: String, bell: Bell) {
-        let place = Place::of_options(options);
+    async fn listen(pool: PgPool, channel: String, bell: Bell) {
+        let place = Place::of_pool(pool);
         let mut notifications = Notifications::of(&channel.into(), place, Limits::default());
         listen(&mut notifications, &bell, &bell.is_live).await;
+    }
+
+    fn place(options: &PgConnectOptions) -> String {
+        place(options)
     }
 
     /// Without a backslash, which `standard_conforming_strings` gives another meaning.
@@ -90,17 +97,32 @@ impl Dialect for Postgres {
     /// commit. The server notifies only where a relay sleeps, because that costs a lock of all at
     /// the commit.
     ///
-    /// It is prepared once a connection, as the application's own are: parsing and planning it each
-    /// time takes longer than running it.
+    /// The connection keeps no statement of it: it may forget what was prepared there, and a proxy
+    /// may send the next transaction elsewhere. A long payload goes as bytes, in a message of its
+    /// own.
     async fn write(
         connection: &mut PgConnection,
         tables: &Tables,
         message: &Writing<'_>,
         ahead: i64,
     ) -> Result<Written, StoreError> {
-        let text = by_clock::<Self>(write(tables, message.is_numbered), ahead);
+        let is_long = message.payload.len() > LONGEST_TEXT;
+        let (key, values) = match is_long {
+            true => ("$2".to_owned(), "$1, $2, $3, $4, $5, $6".to_owned()),
+            false => (Self::bytes(message.key), written_out::<Self>(message)),
+        };
+        let text = write(tables, message.is_numbered, &key, &values);
+        let text = by_clock::<Self>(text, ahead);
+        let new = |is_empty| match is_empty {
+            true => Written::Old,
+            false => Written::New,
+        };
+        if !is_long {
+            let rows = Self::query(connection, text, DOING).await?;
+            return Ok(new(rows.is_empty()));
+        }
         let query = sqlx::query(sqlx::AssertSqlSafe(text))
-            .persistent(message.is_kept)
+            .persistent(false)
             .bind(message.id.as_bytes())
             .bind(message.key)
             .bind(message.topic.as_bytes())
@@ -109,14 +131,11 @@ impl Dialect for Postgres {
             .bind(message.trace_parent.as_deref().map(str::as_bytes));
         let rows = sqlx::Executor::fetch_all(connection, query).await;
         let failed = |error| crate::store::postgres_failure(error, DOING);
-        Ok(match rows.map_err(failed)?.is_empty() {
-            true => Written::Old,
-            false => Written::New,
-        })
+        Ok(new(rows.map_err(failed)?.is_empty()))
     }
 }
 
-fn write(tables: &Tables, is_numbered: bool) -> String {
+fn write(tables: &Tables, is_numbered: bool, key: &str, values: &str) -> String {
     let Tables {
         messages,
         counters,
@@ -130,7 +149,7 @@ fn write(tables: &Tables, is_numbered: bool) -> String {
             format!(
                 "counted AS (
                      INSERT INTO {counters} AS counter (message_key, number)
-                     SELECT $2, greatest({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = ''::bytea))
+                     SELECT {key}, greatest({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = ''::bytea))
                      ON CONFLICT (message_key) DO UPDATE SET number = greatest(counter.number + 1, {NOW})
                      RETURNING number AS taken),"
             ),
@@ -141,7 +160,7 @@ fn write(tables: &Tables, is_numbered: bool) -> String {
     format!(
         "WITH {count} written AS (
              INSERT INTO {messages} ({COLUMNS}, number, created)
-             SELECT $1, $2, $3, $4, $5, $6, {number}, {NOW} {from}
+             SELECT {values}, {number}, {NOW} {from}
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM {relays} WHERE sleeps_until > {NOW})
              THEN pg_notify('{channel}', '')::text END FROM written"

@@ -1,6 +1,6 @@
 //! SQLite.
 
-use sqlx::sqlite::{Sqlite, SqliteConnection};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 
 use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
 use crate::{
@@ -61,6 +61,10 @@ impl Dialect for Sqlite {
         )
     }
 
+    fn place(options: &SqliteConnectOptions) -> String {
+        options.get_filename().display().to_string()
+    }
+
     fn bytes(bytes: &[u8]) -> String {
         format!("x'{}'", hex(bytes))
     }
@@ -82,7 +86,7 @@ impl Dialect for Sqlite {
             true => (
                 format!(
                     "INSERT INTO {counters} (message_key, number)
-                     SELECT {key}, max({NOW}, 1 + (SELECT number FROM {counters} WHERE message_key = x'')) WHERE true
+                     SELECT {key}, max({NOW}, 1 + coalesce((SELECT number FROM {counters} WHERE message_key = x''), 0)) WHERE true
                      ON CONFLICT (message_key) DO UPDATE SET number = max(number + 1, {NOW});\n"
                 ),
                 format!("(SELECT number FROM {counters} WHERE message_key = {key})"),

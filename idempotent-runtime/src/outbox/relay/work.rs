@@ -112,8 +112,8 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         if self.outbox.pools_transactions {
             return self.rounds(bell, stopped).await;
         }
-        let options = (*self.outbox.pool.connect_options()).clone();
-        let listening = DB::listen(options, self.outbox.tables.channel.clone(), bell.clone());
+        let (pool, channel) = (&self.outbox.pool, &self.outbox.tables.channel);
+        let listening = DB::listen(pool.clone(), channel.clone(), bell.clone());
         race(self.rounds(bell, stopped), listening).await;
     }
 
@@ -130,7 +130,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                 Ok(Turn::Again) => self.walks_at = Instant::now(),
                 Ok(Turn::Published) => pause = pauses.0,
                 Err(error) => {
-                    tracing::warn!(%error, "a relay cannot reach its database");
+                    let place = DB::place(&self.outbox.pool.connect_options());
+                    let table = &self.outbox.tables.messages;
+                    tracing::warn!(%error, place, table, "a relay could not do its work, and tries again");
                     self.connection = None;
                     self.old_tokens
                         .push(std::mem::replace(&mut self.token, token()));

@@ -1,9 +1,6 @@
 //! The state that the store and its clones share, and the work over its own connections.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sqlx::mysql::MySqlConnection;
 
@@ -19,7 +16,10 @@ use crate::{
         Snapshot, StepWrite, StoreError, Swap,
         moment::Moment,
         pool::ConnectionPool,
-        sql::{Reads, TablePrefix, version as schema},
+        sql::{
+            Reads, TablePrefix,
+            version::{self as schema, Inside},
+        },
         version_cache::VersionCache,
         waiters::Waiters,
     },
@@ -30,8 +30,7 @@ pub(super) struct Inner {
     pub(super) connections: ConnectionPool<MySql>,
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
-    /// The statements for a transaction of the application's, once the id of the store is known.
-    pub(super) inside: OnceLock<Statements>,
+    pub(super) inside: Inside<Statements>,
     pub(super) waiters: Arc<Waiters>,
     pub(super) versions: Arc<VersionCache>,
 }
@@ -39,12 +38,16 @@ pub(super) struct Inner {
 impl Inner {
     /// Takes note of the id of the store, whose tables are there.
     pub(super) async fn learn(&self, connection: &mut MySqlConnection) -> Result<(), StoreError> {
-        if self.inside.get().is_none() {
-            let id = migrate::find_id(connection, &self.prefix).await?;
-            let here = schema::here(&self.prefix, &id);
-            self.inside.get_or_init(|| self.statements.inside(&here));
-        }
+        let id = migrate::find_id(connection, &self.prefix).await?;
+        let here = schema::here(&self.prefix, &id);
+        self.inside.set(self.statements.inside(&here));
         Ok(())
+    }
+
+    /// The statements for a transaction of the application's.
+    pub(super) fn inside(&self) -> Arc<Statements> {
+        let inside = self.inside.get();
+        inside.unwrap_or_else(|| Arc::clone(&self.statements))
     }
 
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {

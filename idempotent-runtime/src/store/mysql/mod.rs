@@ -13,11 +13,7 @@ mod statements;
 mod steps;
 mod together;
 
-use std::{
-    any::Any,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::MySqlPool;
@@ -39,7 +35,7 @@ use crate::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits},
         spawned::spawned,
-        sql::{self, Reads, TablePrefix},
+        sql::{self, Reads, TablePrefix, version::Inside},
         together::{CONNECTIONS, Together},
         transaction::connection_of,
         waiters::look::PollInterval,
@@ -151,7 +147,7 @@ impl MySqlStore {
                 connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::default(),
                 versions: Arc::default(),
             }),
@@ -160,6 +156,10 @@ impl MySqlStore {
 
     /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
     /// processes at once, and apart from the application's own migrations.
+    ///
+    /// Call it again after all tables were emptied, as a test suite does between its tests. The
+    /// store is another one then, and refuses transactions of the application's until it is
+    /// called.
     ///
     /// # Errors
     ///
@@ -292,7 +292,7 @@ impl Store for MySqlStore {
                 connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::clone(&inner.waiters),
                 versions: Arc::clone(&inner.versions),
             }),
@@ -308,7 +308,7 @@ impl Store for MySqlStore {
     ) -> Result<Swap, StoreError> {
         let connection = connection_of(connection, KIND)?;
         let session = &mut Session::in_transaction(connection, self);
-        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        let statements = self.inner.inside();
         let versions = &self.inner.versions;
         let Some(seen) = seen else {
             let swap = statements.create(session, id, next).await?;
@@ -370,7 +370,7 @@ impl Store for MySqlStore {
     ) -> Result<StepWrite, StoreError> {
         let connection = connection_of(connection, KIND)?;
         let session = &mut Session::in_transaction(connection, self);
-        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        let statements = self.inner.inside();
         statements.write_step(session, call, seen, next).await
     }
 }

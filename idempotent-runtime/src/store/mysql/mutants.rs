@@ -1,10 +1,6 @@
 //! Cuts pieces out of the statements of MariaDB.
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor};
@@ -17,7 +13,7 @@ use crate::{
     store::{
         Store,
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
-        sql::upgrade,
+        sql::{upgrade, version::Inside},
     },
     testing::conformance::Subject,
 };
@@ -137,7 +133,7 @@ impl Subject for Mutant {
                 connections: sound.connections.another(10),
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::default(),
                 versions: Arc::default(),
             }),

@@ -13,6 +13,7 @@ use crate::store::{
     StoreError,
     notifications::{Channel, HELLO},
     pool::{Limits, Place, limited},
+    sql,
 };
 
 /// A channel of `LISTEN`.
@@ -51,10 +52,24 @@ impl Notifications {
     }
 }
 
+/// The place to which these options lead, without a password.
+pub(crate) fn place(options: &PgConnectOptions) -> String {
+    sql::url::place(
+        options.get_username(),
+        (options.get_host(), options.get_port()),
+        options.get_socket(),
+        options.get_database(),
+    )
+}
+
 impl Channel for Notifications {
     type Error = StoreError;
 
     const WHEN_LOST: &str = "notifications get lost, so waiters and relays look by themselves; where a proxy pools transactions, say `transaction_pooling()` of the store or the outbox, or go past the proxy";
+
+    fn place(&self) -> String {
+        place(&self.place.options())
+    }
 
     /// It opens a new pool each time. A listener takes leave in a task of the driver's. If the
     /// server hangs, that keeps one of the two connections for as long.

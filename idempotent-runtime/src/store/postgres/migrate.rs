@@ -23,11 +23,14 @@ const PATIENCE: &str = "30s";
 /// Every step that was ever released, oldest first: the version of the schema is the number of
 /// steps. A released step never changes.
 ///
+/// A step changes nothing where what it makes is there: the versions may have been deleted with all
+/// other rows, as test suites do.
+///
 /// A page is not filled to the brim, so that the next version of a row finds room on it and no
 /// index is written.
 fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
-        "CREATE TABLE {prefix}records (
+        "CREATE TABLE IF NOT EXISTS {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
     version bytea NOT NULL,
     operation text NOT NULL,
@@ -52,11 +55,11 @@ fn steps(prefix: &TablePrefix) -> [Step; 2] {
     purge_from bigint NOT NULL,
     waited boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
-CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
+CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from);
 "
     );
     let steps = format!(
-        "CREATE TABLE {prefix}steps (
+        "CREATE TABLE IF NOT EXISTS {prefix}steps (
     record bytea NOT NULL,
     version bytea NOT NULL,
     name bytea NOT NULL,

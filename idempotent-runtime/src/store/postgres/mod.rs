@@ -18,11 +18,7 @@ mod steps;
 mod together;
 mod waiting;
 
-use std::{
-    any::Any,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
@@ -44,7 +40,7 @@ use crate::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         pool::{ConnectionPool, Limits, Place},
         spawned::spawned,
-        sql::{self, Reads, TablePrefix},
+        sql::{self, Reads, TablePrefix, version::Inside},
         together::{CONNECTIONS, Together},
         transaction::connection_of,
     },
@@ -162,7 +158,7 @@ impl PostgresStore {
                 connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix, protocol)),
                 prefix,
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),
@@ -172,6 +168,10 @@ impl PostgresStore {
 
     /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
     /// processes at once, and apart from the application's own migrations.
+    ///
+    /// Call it again after all tables were emptied, as a test suite does between its tests. The
+    /// store is another one then, and refuses transactions of the application's until it is
+    /// called.
     ///
     /// # Errors
     ///
@@ -303,7 +303,7 @@ impl Store for PostgresStore {
                 connections: inner.connections.another(CONNECTIONS),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::clone(&inner.waiters),
                 listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
@@ -319,14 +319,7 @@ impl Store for PostgresStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<PgConnection>(connection, KIND)?;
-        let unknown;
-        let statements = match self.inner.inside.get() {
-            Some(inside) => inside,
-            None => {
-                unknown = self.inner.statements.inside(None);
-                &unknown
-            }
-        };
+        let statements = self.inner.inside();
         let versions = &self.inner.versions;
         let Some(seen) = seen else {
             let swap = statements.create(connection, id, next).await?;
@@ -387,14 +380,7 @@ impl Store for PostgresStore {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let connection = connection_of::<PgConnection>(connection, KIND)?;
-        let unknown;
-        let statements = match self.inner.inside.get() {
-            Some(inside) => inside,
-            None => {
-                unknown = self.inner.statements.inside(None);
-                &unknown
-            }
-        };
+        let statements = self.inner.inside();
         statements.write_step_in(connection, call, seen, next).await
     }
 }

@@ -1,7 +1,7 @@
 //! Cuts pieces out of the statements of Postgres.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use crate::{
     store::{
         Store,
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
-        sql::upgrade,
+        sql::{upgrade, version::Inside},
     },
     testing::conformance::Subject,
 };
@@ -137,7 +137,7 @@ impl Subject for Mutant {
                 connections,
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),

@@ -38,6 +38,14 @@ impl Channel for Published {
 
     const WHEN_LOST: &str = "notifications get lost, so waiters look by themselves; allow the user the channel that begins with the store's key prefix";
 
+    fn place(&self) -> String {
+        let places = self.places.iter();
+        let places: Vec<_> = places
+            .map(|client| client.get_connection_info().addr().to_string())
+            .collect();
+        places.join(", ")
+    }
+
     async fn open(&mut self) -> Result<(), StoreError> {
         self.stream = None;
         let mut answer = Err(StoreError::new(StoreErrorKind::Configuration, DOING));

@@ -5,6 +5,8 @@
 //! from which version on builds can use the tables once it is taken, and the database keeps that.
 //! An older build goes on if a newer release left it room.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
 /// A step as it was released.
@@ -52,7 +54,7 @@ pub(crate) fn check(found: Found, known: usize, doing: &'static str) -> Result<(
     }
     Err(
         StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
-            "the schema has version {}, this build needs {known}",
+            "the schema has version {}, this build needs {known}: run `migrate()`",
             found.version
         )),
     )
@@ -64,6 +66,32 @@ pub(crate) fn id(prefix: &TablePrefix) -> String {
     format!("SELECT store FROM {prefix}schema WHERE version = 1")
 }
 
+/// The statements for transactions of the application's, once the id of the store is known.
+///
+/// The id is another one after all tables were emptied and migrated again.
+#[derive(Debug)]
+pub(crate) struct Inside<S>(Mutex<Option<Arc<S>>>);
+
+impl<S> Default for Inside<S> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<S> Inside<S> {
+    pub(crate) fn get(&self) -> Option<Arc<S>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set(&self, statements: S) {
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *inside = Some(Arc::new(statements));
+    }
+}
+
 /// Gives a row in the database of the store with this id, and nothing elsewhere.
 pub(crate) fn here(prefix: &TablePrefix, id: &str) -> String {
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
@@ -73,7 +101,7 @@ pub(crate) fn here(prefix: &TablePrefix, id: &str) -> String {
 /// The transaction would commit the record where other calls do not look for it.
 pub(crate) fn is_elsewhere(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, doing).with_source(
-        "the transaction is open in another database than the one in which the store keeps its records: begin it over a pool on that one",
+        "the transaction is open in another database than the one in which the store keeps its records, or the store's tables were emptied: begin it over a pool on that database, or run `migrate()` of this store, as a start does",
     )
 }
 

@@ -1,9 +1,6 @@
 //! The state that the store and its clones share, and the work over its own connections.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sqlx::SqliteConnection;
 
@@ -20,7 +17,10 @@ use crate::{
     record::{Draft, Record, Step, StepNames, Version},
     store::{
         Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
-        sql::{Reads, TablePrefix, version as schema},
+        sql::{
+            Reads, TablePrefix,
+            version::{self as schema, Inside},
+        },
         waiters::Waiters,
     },
 };
@@ -31,8 +31,7 @@ pub(super) struct Inner {
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,
-    /// The statements for a transaction of the application's, once the id of the store is known.
-    pub(super) inside: OnceLock<Statements>,
+    pub(super) inside: Inside<Statements>,
     /// `None` if the connections are the application's, or for heartbeats, or the database is in no
     /// file with a log.
     pub(super) queue: Option<Queue>,
@@ -46,12 +45,16 @@ impl Inner {
         found: Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         found?;
-        if self.inside.get().is_none() {
-            let id = migrate::find_id(connection, &self.prefix).await?;
-            let here = schema::here(&self.prefix, &id);
-            self.inside.get_or_init(|| self.statements.inside(&here));
-        }
+        let id = migrate::find_id(connection, &self.prefix).await?;
+        let here = schema::here(&self.prefix, &id);
+        self.inside.set(self.statements.inside(&here));
         Ok(())
+    }
+
+    /// The statements for a transaction of the application's.
+    pub(super) fn inside(&self) -> Arc<Statements> {
+        let inside = self.inside.get();
+        inside.unwrap_or_else(|| Arc::clone(&self.statements))
     }
 
     /// Looks at the table. It waits for a lock that another connection has on the file for a

@@ -15,11 +15,14 @@ use crate::store::{
 /// Every step that was ever released, oldest first: the version of the schema is the number of
 /// steps. A released step never changes.
 ///
+/// A step changes nothing where what it makes is there: the versions may have been deleted with all
+/// other rows, as test suites do.
+///
 /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them
 /// in the tree that is searched.
 fn steps(prefix: &TablePrefix) -> [Step; 2] {
     let records = format!(
-        "CREATE TABLE {prefix}records (
+        "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
     version BLOB NOT NULL,
     operation TEXT NOT NULL,
@@ -43,12 +46,12 @@ fn steps(prefix: &TablePrefix) -> [Step; 2] {
     outcome BLOB,
     purge_from INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
+CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from);
 "
     );
     // A step goes with its record, by whatever means that is deleted.
     let steps = format!(
-        "CREATE TABLE {prefix}steps (
+        "CREATE TABLE IF NOT EXISTS {prefix}steps (
     record BLOB NOT NULL,
     version BLOB NOT NULL,
     name BLOB NOT NULL,
@@ -65,7 +68,7 @@ CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
     life INTEGER NOT NULL,
     PRIMARY KEY (record, name)
 ) STRICT;
-CREATE TRIGGER {prefix}records_steps AFTER DELETE ON {prefix}records BEGIN
+CREATE TRIGGER IF NOT EXISTS {prefix}records_steps AFTER DELETE ON {prefix}records BEGIN
     DELETE FROM {prefix}steps WHERE record = OLD.id;
 END;
 "

@@ -13,12 +13,7 @@ mod rows;
 mod statements;
 mod steps;
 
-use std::{
-    any::Any,
-    path::Path,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{any::Any, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -33,7 +28,7 @@ use crate::{
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         spawned::spawned,
-        sql::{self, Reads, TablePrefix},
+        sql::{self, Reads, TablePrefix, version::Inside},
         transaction::connection_of,
         waiters::look::PollInterval,
     },
@@ -146,7 +141,7 @@ impl SqliteStore {
                 statements,
                 prefix,
                 waiters: Arc::default(),
-                inside: OnceLock::new(),
+                inside: Inside::default(),
                 queue,
             }),
         }
@@ -154,6 +149,10 @@ impl SqliteStore {
 
     /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
     /// processes at once, and apart from the application's own migrations.
+    ///
+    /// Call it again after all tables were emptied, as a test suite does between its tests. The
+    /// store is another one then, and refuses transactions of the application's until it is
+    /// called.
     ///
     /// # Errors
     ///
@@ -201,7 +200,7 @@ impl SqliteStore {
             statements: Arc::clone(&inner.statements),
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
-            inside: OnceLock::new(),
+            inside: Inside::default(),
             queue: None,
         };
         own.wait_for_a_look().await?;
@@ -287,7 +286,7 @@ impl Store for SqliteStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        let statements = self.inner.inside();
         statements.swap(connection, id, seen, next).await
     }
 
@@ -336,7 +335,7 @@ impl Store for SqliteStore {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        let statements = self.inner.inside();
         statements.write_step_in(connection, call, seen, next).await
     }
 }

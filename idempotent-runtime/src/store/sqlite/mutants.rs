@@ -1,9 +1,6 @@
 //! Cuts pieces out of the statements of SQLite.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor};
@@ -13,7 +10,7 @@ use crate::{
     store::{
         Store,
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
-        sql::TablePrefix,
+        sql::{TablePrefix, version::Inside},
     },
     testing::conformance::Subject,
 };
@@ -85,7 +82,7 @@ impl Bench for Mutant {
             connections: another.expect("memory opens again").expect("it has a name"),
             statements: Arc::new(statements),
             prefix,
-            inside: OnceLock::new(),
+            inside: Inside::default(),
             waiters: Arc::default(),
             queue: None,
         };

@@ -57,6 +57,35 @@ async fn cl08_a_journal_of_the_first_release_is_read() {
     assert!(over.ending == Some(answered), "{over:?}");
 }
 
+/// A test suite empties all tables between its tests. Where calls are left, they are not lost.
+#[tokio::test]
+async fn mend_32_the_next_start_works_where_all_tables_were_emptied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let body = Bytes::from_static(b"pay");
+    let url = format!("sqlite:{}?mode=rwc", file.display());
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("a file");
+    for round in 0..2 {
+        let journal = SqliteJournal::open(&file).await.expect("a journal");
+        let begun = journal.begin(&call(round, &body)).await;
+        assert_eq!(begun, Ok(None));
+        sqlx::raw_sql("DELETE FROM idempotent_calls_schema; DELETE FROM idempotent_calls")
+            .execute(&pool)
+            .await
+            .expect("they are emptied");
+    }
+    let journal = SqliteJournal::open(&file).await.expect("a journal");
+    assert_eq!(journal.begin(&call(2, &body)).await, Ok(None));
+    sqlx::raw_sql("DELETE FROM idempotent_calls_schema")
+        .execute(&pool)
+        .await
+        .expect("it is emptied");
+    let refused = SqliteJournal::open(&file).await.map(drop);
+    let refused = refused.expect_err("a call stands");
+    assert_eq!(refused.kind(), StoreErrorKind::Schema);
+    assert_eq!(readable(&journal, 9).await.len(), 1, "it is not lost");
+}
+
 /// A damaged entry is a call that may have been sent, and the others must be sent again.
 #[tokio::test]
 async fn cl08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {

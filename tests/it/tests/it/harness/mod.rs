@@ -25,7 +25,7 @@ pub(crate) use self::{
     drafts::{abandoned, applied, claim, completion, heartbeat, only},
     log::{Event, Log},
     owner::Owner,
-    said::{Said, said_during, said_in_the_background},
+    said::{Said, runtime_in_the_background, said_during, said_in_the_background},
     world::World,
 };
 

@@ -6,6 +6,7 @@ use std::{
     thread,
 };
 
+use tokio::runtime::Runtime;
 use tracing_subscriber::{
     Layer, filter,
     fmt::{self, format::FmtSpan},
@@ -25,6 +26,16 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     (output, said.text())
 }
 
+/// A runtime whose threads are heard as those of heartbeats are.
+pub(crate) fn runtime_in_the_background() -> Runtime {
+    listen();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(2).thread_name(HEARD).enable_all();
+    builder.build().expect("a runtime")
+}
+
+const HEARD: &str = "heard-in-tests";
+
 /// Gives every event of heartbeat threads as lines of text, since a test listened for the first
 /// time.
 pub(crate) fn said_in_the_background() -> String {
@@ -37,7 +48,8 @@ fn background() -> &'static Said {
 }
 
 fn is_in_the_background() -> bool {
-    thread::current().name() == Some("idempotent-heartbeats")
+    let thread = thread::current();
+    matches!(thread.name(), Some("idempotent-heartbeats" | HEARD))
 }
 
 /// One subscriber for the whole process: `tracing` remembers the interests of subscribers, and may

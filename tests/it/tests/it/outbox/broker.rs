@@ -18,7 +18,7 @@ pub(super) type Decide = Box<dyn Fn(&[Envelope]) -> Answer + Send + Sync>;
 
 /// A publisher that writes down what it is given, and answers as the test says.
 #[derive(Clone)]
-pub(super) struct Broker {
+pub(crate) struct Broker {
     pub(super) arrived: Arc<Mutex<Vec<Envelope>>>,
     pub(super) decide: Arc<Decide>,
     pub(super) hangs: bool,
@@ -33,7 +33,7 @@ impl Broker {
         }
     }
 
-    pub(super) fn willing() -> Self {
+    pub(crate) fn willing() -> Self {
         Self::new(|batch| vec![Ok(()); batch.len()])
     }
 
@@ -47,7 +47,7 @@ impl Broker {
     }
 
     /// The payloads that arrived under each key, in order.
-    pub(super) fn by_key(&self) -> BTreeMap<String, Vec<i64>> {
+    pub(crate) fn by_key(&self) -> BTreeMap<String, Vec<i64>> {
         let mut by_key: BTreeMap<String, Vec<i64>> = BTreeMap::new();
         for envelope in self.arrived() {
             let key = envelope.key.unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) async fn start<DB: OutboxDatabase>(outbox: &Outbox<DB>, broker: &Brok
     relay.start().await.expect("it starts")
 }
 
-pub(super) async fn send<S: Shop<Database: OutboxDatabase>>(
+pub(crate) async fn send<S: Shop<Database: OutboxDatabase>>(
     shop: &S,
     outbox: &Outbox<S::Database>,
     messages: impl IntoIterator<Item = Message>,

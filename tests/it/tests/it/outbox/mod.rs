@@ -11,6 +11,7 @@ mod poison;
 pub(crate) mod postgres;
 mod purges;
 mod relays;
+mod rotated;
 mod sends;
 mod told;
 mod transactions;
@@ -29,11 +30,11 @@ pub(crate) async fn outbox<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbo
     outbox
 }
 
-fn prefix<S: Shop>(shop: &S) -> String {
+pub(crate) fn prefix<S: Shop>(shop: &S) -> String {
     format!("o_{}", shop.prefix())
 }
 
-fn placed(order: i64) -> Message {
+pub(crate) fn placed(order: i64) -> Message {
     Message::new("orders.placed", &order).expect("it is JSON")
 }
 

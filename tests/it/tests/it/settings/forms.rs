@@ -19,12 +19,21 @@ use idempotent_runtime::{
 use crate::transactions::{PlaceError, Placed, ours, shop::Shop};
 
 pub(super) async fn every_form_works<S: Shop<Database: OutboxDatabase>>(shop: &S) {
+    let outbox = every_form_on_its_connections_works(shop).await;
+    relayed(&outbox).await;
+}
+
+/// The forms that meet the connections of the application's pool. It returns an outbox in which
+/// messages wait.
+pub(super) async fn every_form_on_its_connections_works<S: Shop<Database: OutboxDatabase>>(
+    shop: &S,
+) -> Outbox<S::Database> {
     let idem = Idempotency::new(shop.store());
     outside(shop, &idem).await;
     inside(shop, &idem).await;
     numbers(shop, &idem).await;
     steps(shop, &idem).await;
-    messages(shop).await;
+    messages(shop).await
 }
 
 /// The rows that were committed. A session that commits nothing by itself would go on to see those
@@ -192,7 +201,7 @@ async fn sends<S: Shop<Database: OutboxDatabase>>(
     sent
 }
 
-async fn messages<S: Shop<Database: OutboxDatabase>>(shop: &S) {
+async fn messages<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbox<S::Database> {
     let outbox = Outbox::new(shop.pool()).prefix(&format!("o_{}", shop.prefix()));
     let outbox = outbox
         .expect("a prefix")
@@ -219,7 +228,7 @@ async fn messages<S: Shop<Database: OutboxDatabase>>(shop: &S) {
     }
     let sent = sends(shop, &outbox, message(15, "e")).await;
     assert_eq!(sent.as_deref(), Ok("e"));
-    relayed(&outbox).await;
+    outbox
 }
 
 async fn relayed<DB: OutboxDatabase>(outbox: &Outbox<DB>) {

@@ -1,5 +1,7 @@
 //! Sessions that a server, a role or a pool sets otherwise: nothing of ours depends on it.
 
+mod emptied;
+mod forgetting;
 mod forms;
 mod read_only;
 

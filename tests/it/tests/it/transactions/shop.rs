@@ -176,7 +176,22 @@ impl PostgresShop {
         Self::at(&servers::url("IDEMPOTENT_TEST_POSTGRES_URL")).await
     }
 
-    async fn at(url: &str) -> Self {
+    /// The shop whose pool has this on each connection before it is used again.
+    pub(crate) async fn between(statement: &'static str) -> Self {
+        let url = servers::url("IDEMPOTENT_TEST_POSTGRES_URL");
+        let mut shop = Self::at(&url).await;
+        let pool = PgPoolOptions::new().max_connections(16);
+        let pool = pool.before_acquire(move |connection, _| {
+            Box::pin(async move {
+                Self::run(connection, statement.to_owned()).await?;
+                Ok(true)
+            })
+        });
+        shop.pool = pool.connect(&url).await.expect("the server answers");
+        shop
+    }
+
+    pub(crate) async fn at(url: &str) -> Self {
         with_orders(Self::open(url, servers::prefix()).await).await
     }
 
