@@ -157,10 +157,10 @@ pub enum ClientError {
     #[error("the call was given up at its deadline")]
     TimedOut,
 
-    /// The journal could not be written; nothing was sent. If it does not say what it wrote, the
-    /// call is taken out of it again. If that fails, too, the call may stand there as one to be
-    /// sent.
-    #[error("the journal failed, so nothing was sent")]
+    /// The journal could not be written, or did not answer before the deadline; nothing was sent. If
+    /// it does not say what it wrote, the call is taken out of it again, after the deadline where
+    /// it does not answer sooner. If that fails, too, the call may stand there as one to be sent.
+    #[error("the journal failed or did not answer in time, so nothing was sent")]
     #[non_exhaustive]
     Journal {
         /// The key.
@@ -185,6 +185,9 @@ pub struct CallSummary {
     pub answer: Option<ClientAnswer>,
     /// The last failure, where there was no answer.
     pub failure: Option<Error>,
+    /// The journal does not hold this ending: it failed, or did not answer before the deadline of
+    /// the call. It may still be written afterwards. Until then, the call stands open there.
+    pub unrecorded: bool,
 }
 
 /// An answer that is no outcome. `Debug` shows its status and no values.
@@ -215,6 +218,7 @@ impl CallSummary {
             operation_ref: None,
             answer: None,
             failure: None,
+            unrecorded: false,
         })
     }
 }
@@ -281,7 +285,7 @@ fn reason(why: StopReason) -> &'static str {
         StopReason::Refused => "and the last answer does not say",
         StopReason::Hopeless => "and sending it again would fail in the same way",
         StopReason::Journal => {
-            "because the journal may still hold it: another process took it up, or the journal could not be told"
+            "because the journal may still hold it: another process took it up, or the journal could not be told in time"
         }
         StopReason::Middleware => "and another middleware failed that may have sent it",
     }

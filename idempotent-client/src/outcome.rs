@@ -18,6 +18,10 @@ pub struct ClientOutcome {
     pub origin: Origin,
     /// Whether the server took notice of the key, if it said so.
     pub key_status: KeyStatus,
+    /// The journal does not hold this response: it failed, or did not answer before the deadline of
+    /// the call. It may still be written afterwards. Until then, the call stands open there, and is
+    /// sent with its key when it is asked for again.
+    pub unrecorded: bool,
 }
 
 /// The source of a response.

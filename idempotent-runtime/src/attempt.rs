@@ -1,6 +1,7 @@
 //! The attempt that runs a body, as the body can ask about it.
 
 mod child_id;
+mod held;
 mod part;
 mod refusals;
 mod stage;
@@ -20,8 +21,11 @@ use std::{
 use tokio::sync::Notify;
 
 pub use self::child_id::ChildId;
-use self::{part::Part, refusals::Refusals};
+#[cfg(feature = "sqlite")]
+pub(crate) use self::held::is_shut_out;
+use self::{held::Held, part::Part, refusals::Refusals};
 pub(crate) use self::{
+    held::{is_held, is_own},
     refusals::{Asking, WithoutId, refuse},
     stage::Stage,
     steps::goes_forward,
@@ -46,23 +50,6 @@ pub fn current() -> Attempt {
 #[must_use]
 pub fn try_current() -> Option<Attempt> {
     CURRENT.try_with(Clone::clone).ok()
-}
-
-/// Tells whether the attempt that runs here, or one around it, holds the record of this id.
-pub(crate) fn is_held(id: &RecordId) -> bool {
-    CURRENT
-        .try_with(|attempt| attempt.is_any(|inner| inner.id == *id && inner.is_held()))
-        .unwrap_or(false)
-}
-
-/// Tells whether a transaction around here keeps every other connection of this handle's store from
-/// writing.
-#[cfg(feature = "sqlite")]
-pub(crate) fn is_shut_out(handle: u64) -> bool {
-    let shuts_out = |inner: &Inner| inner.shuts_out == Some(handle) && inner.is_held();
-    CURRENT
-        .try_with(|attempt| attempt.is_any(shuts_out))
-        .unwrap_or(false)
 }
 
 /// Carries the attempt that runs here, if one does, into a future for another task.
@@ -93,9 +80,11 @@ struct Inner {
     operation: Arc<str>,
     number: u32,
     token: Option<FencingToken>,
-    /// The handle whose store takes no writes of others while the transaction of this one is open.
+    /// How it holds its record, where it has one.
+    held: Option<Held>,
+    /// Whether the store of its handle takes no writes of others while its transaction is open.
     #[cfg(feature = "sqlite")]
-    shuts_out: Option<u64>,
+    shuts_out: bool,
     /// The attempts around it that hold a record. It is a list and not a chain of parents. Each
     /// call that a body leaves behind in a task may leave another one, and the last one of a chain
     /// would keep, and drop, all of them.
@@ -128,8 +117,9 @@ impl Attempt {
             operation,
             number,
             token,
+            held: None,
             #[cfg(feature = "sqlite")]
-            shuts_out: None,
+            shuts_out: false,
             around: CURRENT
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),
@@ -159,15 +149,6 @@ impl Attempt {
     /// Names what it hands downstream.
     pub(crate) fn child_of(&self) -> &RecordId {
         &self.0.child_of
-    }
-
-    /// Notes that its transaction keeps other connections of this handle's store from writing.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn shutting_out(mut self, handle: u64) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.shuts_out = Some(handle);
-        }
-        self
     }
 
     /// The number of this attempt: 1 for the first, more after takeovers.
@@ -310,12 +291,6 @@ impl Attempt {
         self.0.over.store(true, Ordering::Release);
     }
 
-    /// Whether `is` is true of this attempt or one around it.
-    fn is_any(&self, is: impl Fn(&Inner) -> bool) -> bool {
-        let mut around = self.0.around.iter().filter_map(Weak::upgrade);
-        is(&self.0) || around.any(|around| is(&around))
-    }
-
     /// This attempt and those around it, if they still hold a record: they are around the next one.
     fn with_those_around(&self) -> Vec<Weak<Inner>> {
         let around = self.0.around.iter().filter_map(Weak::upgrade);
@@ -340,12 +315,6 @@ impl Attempt {
 
     pub(crate) fn reach(&self, stage: Stage) {
         self.0.stage.store(stage as u8, Ordering::Release);
-    }
-}
-
-impl Inner {
-    fn is_held(&self) -> bool {
-        self.token.is_some() && !self.over.load(Ordering::Acquire)
     }
 }
 

@@ -70,6 +70,7 @@ struct Description {
 pub(crate) struct Request {
     pub(crate) handle: Idempotency,
     pub(crate) operation: Arc<str>,
+    /// The id of its record. Until the call is admitted, the record may stand under `old_id`.
     pub(crate) id: RecordId,
     pub(crate) old_id: Option<RecordId>,
     pub(crate) protection: Protection,
@@ -314,12 +315,17 @@ impl Request {
     /// Finds the outcome that answers this call, if the store can tell at once. Nothing is claimed
     /// then.
     pub(crate) fn recall(&self, asked: &Asked) -> Option<(Arc<Record>, Time)> {
-        if self.old_id.is_some() || asked.numbered.is_some() || is_held(&self.id) {
+        if self.old_id.is_some() || asked.numbered.is_some() || self.is_held() {
             return None;
         }
         let Snapshot { now, record } = self.handle.store().peek(&self.id)?;
         let replayed = |record: &Arc<Record>| replays(record, &asked.subject.fingerprint, now);
         Some((record.filter(replayed)?, now))
+    }
+
+    /// Whether the call would be made inside its own body.
+    pub(crate) fn is_held(&self) -> bool {
+        is_held(self.handle.id(), &self.id)
     }
 
     /// The claim of this call: another attempt for every time that it is made.

@@ -1,6 +1,8 @@
 //! The journal before the first byte of a call leaves: what it says about the call, and what it is
 //! told.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::HeaderValue;
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
@@ -9,6 +11,7 @@ use reqwest_middleware::Result;
 use crate::call::Source;
 use crate::error::{CallSummary, ClientError};
 use crate::journal::finish;
+use crate::journal::in_time::{go_on, overdue};
 use crate::journal::resume::{Resumed, Written};
 use crate::journal::{Ending, Entry};
 use crate::outcome::{ClientOutcome, KeyStatus, Origin};
@@ -51,6 +54,7 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     }
     let age = sending.profile.age(&entry, sending.inner.clock.now());
     let age = age.max(keyed.age);
+    let entry = Arc::new(entry);
     loop {
         (keyed.age, keyed.created) = (age, entry.created);
         let Some(standing) = write(sending, keyed, &entry).await? else {
@@ -75,7 +79,7 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         // A call that is not sent takes nothing up, so the call that began the entry knows what
         // became of it. An entry that is over stays as it is.
         if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
-            return Err(unknown(StopReason::Deadline, CallSummary::unsent(entry.id.key)).into());
+            return Err(too_late(keyed).into());
         }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
             keyed.journaled &= !is_anothers;
@@ -89,22 +93,46 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
 
 /// Writes the call into the journal, if it has a place in it and was not taken from there. Answers
 /// with the entry that stands there already, if there is one.
-async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
+async fn write(
+    sending: &Sending<'_>,
+    keyed: &KeyedCall,
+    entry: &Arc<Entry>,
+) -> Result<Option<Entry>> {
     if !keyed.journaled {
         return Ok(None);
     }
-    let journal = &sending.inner.journal;
-    let standing = if is_resumed(sending, entry) {
-        journal.find(&entry.id).await
-    } else {
-        journal.begin(entry).await
+    let is_resumed = is_resumed(sending, entry);
+    let (inner, written) = (Arc::clone(sending.inner), Arc::clone(entry));
+    let work = Box::pin(async move {
+        let journal = &inner.journal;
+        if is_resumed {
+            journal.find(&written.id).await
+        } else {
+            journal.begin(&written).await
+        }
+    });
+    let standing = match sending.in_time(work).await {
+        Ok(standing) => standing,
+        Err(_) if is_resumed => Err(overdue("looking for a call in the journal")),
+        Err(late) => {
+            let withdraw = finish::withdrawing(sending.inner, keyed);
+            go_on(sending.inner, async move {
+                if late
+                    .await
+                    .map_or_else(|error| may_be_written(&error), |stands| stands.is_none())
+                {
+                    withdraw.await;
+                }
+            });
+            return Err(failed(keyed, overdue("writing a call into the journal")).into());
+        }
     };
     if let Err(error) = &standing
         && may_be_written(error)
     {
         // A caller that is told that nothing was sent may do something else, so the call must not
         // be sent from there.
-        finish::withdraw(sending.inner, keyed).await;
+        finish::withdraw(sending, keyed).await;
     }
     Ok(standing.map_err(|source| failed(keyed, source))?)
 }
@@ -136,10 +164,21 @@ fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> 
 /// Lets a call that stands in the journal count as begun by this one; another process may have been
 /// quicker.
 async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> Result<bool> {
-    let journal = &sending.inner.journal;
-    let seen = standing.begun.as_ref();
-    let taken_up = journal.take_up(&standing.id, seen, &keyed.begun).await;
-    Ok(taken_up.map_err(|source| failed(keyed, source))?)
+    let inner = Arc::clone(sending.inner);
+    let (id, seen, begun) = (standing.id.clone(), standing.begun, keyed.begun);
+    let work = Box::pin(async move { inner.journal.take_up(&id, seen.as_ref(), &begun).await });
+    match sending.in_time(work).await {
+        Ok(taken_up) => Ok(taken_up.map_err(|source| failed(keyed, source))?),
+        Err(_late) => Err(too_late(keyed).into()),
+    }
+}
+
+/// The error of a call that was open before, and for which no time is left.
+fn too_late(keyed: &KeyedCall) -> ClientError {
+    unknown(
+        StopReason::Deadline,
+        CallSummary::unsent(keyed.key().clone()),
+    )
 }
 
 fn failed(keyed: &KeyedCall, source: StoreError) -> ClientError {
@@ -155,7 +194,7 @@ async fn begin_anew(
     undecided: Option<Time>,
 ) -> Result<Begun> {
     if let Some(why) = unsendable(sending, keyed, undecided) {
-        finish::withdraw(sending.inner, keyed).await;
+        finish::withdraw(sending, keyed).await;
         return Err(unknown(why, CallSummary::unsent(entry.id.key.clone())).into());
     }
     if !keyed.journaled {
@@ -215,6 +254,7 @@ fn take(
                 replayed: true,
                 origin: Origin::Journal,
                 key_status: KeyStatus::Unsaid,
+                unrecorded: false,
             });
             Ok(Standing::Over(response.into()))
         }

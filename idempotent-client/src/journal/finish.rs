@@ -1,6 +1,8 @@
 //! The journal after a call, and what it is told. It is told after the server, so a failure here
 //! changes nothing about the call.
 
+use std::sync::Arc;
+
 use http::{
     HeaderMap,
     header::{
@@ -10,12 +12,13 @@ use http::{
 };
 
 use crate::journal::Ending;
+use crate::journal::in_time::{Work, go_on};
 use crate::keys::Inner;
 use crate::outcome::KeyStatus;
 use crate::policy::decide::{Happened, is_refusal};
 use crate::wire::answer::Read;
 use crate::wire::attempts::Attempted;
-use crate::wire::send::KeyedCall;
+use crate::wire::send::{KeyedCall, Sending};
 
 /// The headers that describe a body, and are given back with it.
 const KEPT: [HeaderName; 12] = [
@@ -70,9 +73,9 @@ impl From<Happened> for Meaning {
     }
 }
 
-/// Writes the answer that a call came to.
-pub(crate) async fn answered(inner: &Inner, keyed: &KeyedCall, read: &Read) {
-    ended(inner, keyed, ending(inner, read)).await;
+/// Writes the answer that a call came to, and answers whether the journal has it by the deadline.
+pub(crate) async fn answered(sending: &Sending<'_>, keyed: &KeyedCall, read: &Read) -> bool {
+    ended(sending, keyed, ending(sending.inner, read)).await
 }
 
 fn ending(inner: &Inner, read: &Read) -> Ending {
@@ -91,49 +94,91 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key cannot be named again is forgotten instead, unless
-/// another process took it up. That process is told from there, or, if it dies, the process that
-/// lists the call.
-pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
-    inner.undecided.forget(&keyed.live.id);
+/// Writes how a call ended, and answers whether the journal has that by the deadline. A call whose
+/// key cannot be named again is forgotten instead, unless another process took it up. That process
+/// is told from there, or, if it dies, the process that lists the call.
+pub(crate) async fn ended(sending: &Sending<'_>, keyed: &KeyedCall, ending: Ending) -> bool {
+    sending.inner.undecided.forget(&keyed.live.id);
     if !keyed.journaled {
-        return;
+        return true;
     }
-    let id = &keyed.live.id;
-    let is_forgotten = if keyed.named {
-        Ok(false)
-    } else {
-        inner.journal.withdraw(id, Some(&keyed.begun)).await
-    };
-    let told = match is_forgotten {
-        Ok(true) => Ok(()),
-        Ok(false) => inner.journal.finish(id, &keyed.caller, &ending).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = told {
-        tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
+    match sending
+        .in_time(ending_of(sending.inner, keyed, ending))
+        .await
+    {
+        Ok(told) => told,
+        Err(late) => {
+            tracing::warn!(
+                "a call ended and the journal did not say by its deadline that it knows"
+            );
+            go_on(sending.inner, async move {
+                late.await;
+            });
+            false
+        }
     }
+}
+
+/// The work of `ended`. The call counts as being made until that is done, so that no later one with
+/// its key, whatever its request, is given this ending.
+fn ending_of(inner: &Arc<Inner>, keyed: &KeyedCall, ending: Ending) -> Work<bool> {
+    let (inner, live) = (Arc::clone(inner), Arc::clone(&keyed.live));
+    let (named, begun, caller) = (keyed.named, keyed.begun, keyed.caller);
+    Box::pin(async move {
+        let is_forgotten = if named {
+            Ok(false)
+        } else {
+            inner.journal.withdraw(&live.id, Some(&begun)).await
+        };
+        let told = match is_forgotten {
+            Ok(true) => Ok(()),
+            Ok(false) => inner.journal.finish(&live.id, &caller, &ending).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &told {
+            tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
+        }
+        told.is_ok()
+    })
 }
 
 /// Lets the key of a call that did not happen be used as if it was new, and answers whether the
 /// caller may be told so. It may not if another process took the call up meanwhile: what that one
-/// did is not known here. It may not, either, if the journal cannot be told: the call will be sent
-/// again from there.
-pub(crate) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) -> bool {
-    inner.undecided.forget(&keyed.live.id);
-    withdraw(inner, keyed).await
+/// did is not known here. It may not, either, if the journal cannot be told, or does not answer by
+/// the deadline: the call will be sent again from there.
+pub(crate) async fn nothing_happened(sending: &Sending<'_>, keyed: &KeyedCall) -> bool {
+    sending.inner.undecided.forget(&keyed.live.id);
+    withdraw(sending, keyed).await
 }
 
 /// Takes a call that was not sent, or did nothing, out of the journal, and answers whether it is
-/// sure not to be sent from there.
-pub(crate) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
+/// sure by the deadline not to be sent from there.
+pub(crate) async fn withdraw(sending: &Sending<'_>, keyed: &KeyedCall) -> bool {
     if !keyed.journaled {
         return true;
     }
-    let begun = Some(&keyed.begun);
-    let withdrawn = inner.journal.withdraw(&keyed.live.id, begun);
-    withdrawn.await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "a call did not happen and the journal does not know");
-        false
+    match sending.in_time(withdrawing(sending.inner, keyed)).await {
+        Ok(withdrawn) => withdrawn,
+        Err(late) => {
+            tracing::warn!(
+                "a call did not happen and the journal did not say by its deadline that it knows"
+            );
+            go_on(sending.inner, async move {
+                late.await;
+            });
+            false
+        }
+    }
+}
+
+/// The work of `withdraw`.
+pub(crate) fn withdrawing(inner: &Arc<Inner>, keyed: &KeyedCall) -> Work<bool> {
+    let (inner, id, begun) = (Arc::clone(inner), keyed.live.id.clone(), keyed.begun);
+    Box::pin(async move {
+        let withdrawn = inner.journal.withdraw(&id, Some(&begun)).await;
+        withdrawn.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a call did not happen and the journal does not know");
+            false
+        })
     })
 }

@@ -4,6 +4,7 @@
 pub(crate) mod begin;
 pub(crate) mod caller;
 pub(crate) mod finish;
+pub(crate) mod in_time;
 mod memory;
 pub(crate) mod resume;
 #[cfg(feature = "sqlite")]
@@ -23,7 +24,7 @@ use reqwest::Url;
 
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
-pub use self::sqlite::SqliteJournal;
+pub use self::sqlite::{JournalFileGone, SqliteJournal};
 pub use self::{
     memory::MemoryJournal,
     resume::{PendingCall, Resend},
@@ -44,7 +45,8 @@ use idempotent_runtime::{StoreError, Time};
 /// # Cancel safety
 ///
 /// A future of these methods may be dropped at any await. Its work is then carried out whole or not
-/// at all, and possibly only after the drop.
+/// at all, and possibly only after the drop. A call waits for such a future until its deadline. After
+/// that, a future that writes is polled in a task of its own for a minute at most, and dropped.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` if nothing stands under its id, and answers `None` once it will survive all

@@ -1,5 +1,6 @@
 //! The journal that survives the process: a SQLite file with a table of its own.
 
+mod file;
 mod rows;
 mod schema;
 
@@ -15,6 +16,8 @@ use sqlx::{
     },
 };
 
+pub use self::file::JournalFileGone;
+use self::file::OpenFile;
 use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
 use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
 use idempotent_runtime::{
@@ -24,6 +27,9 @@ use idempotent_runtime::{
 
 /// Remembers calls in a SQLite file, which several processes may share. Each entry is on the disk
 /// before its call is sent.
+///
+/// A file that is deleted, or replaced, while the journal is open takes no more calls
+/// ([`JournalFileGone`](crate::journal::JournalFileGone)), and none is sent.
 ///
 /// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that
 /// have an intent. Set the permissions of its folder if others must not read them. The headers that
@@ -47,6 +53,7 @@ use idempotent_runtime::{
 #[derive(Clone, Debug)]
 pub struct SqliteJournal {
     connections: Arc<Connections>,
+    file: Arc<OpenFile>,
     prefix: TablePrefix,
 }
 
@@ -60,6 +67,7 @@ impl SqliteJournal {
     /// it.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         const DOING: &str = "opening the journal";
+        let file = OpenFile::new(path.as_ref());
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -67,8 +75,10 @@ impl SqliteJournal {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(std::time::Duration::from_secs(5));
         let held = Held::open(options, DOING).await?;
+        file.remember();
         let journal = Self {
             connections: Arc::new(Connections::Held(held)),
+            file: Arc::new(file),
             prefix: TablePrefix::default(),
         };
         journal.migrate().await?;
@@ -84,9 +94,12 @@ impl SqliteJournal {
     /// [`StoreErrorKind::Configuration`](idempotent_runtime::StoreErrorKind::Configuration) where
     /// the prefix cannot begin a table's name.
     pub fn new(pool: SqlitePool, prefix: &str) -> Result<Self, StoreError> {
+        let prefix = chosen(prefix, "opening the journal")?;
+        let file = OpenFile::new(pool.connect_options().get_filename());
         Ok(Self {
             connections: Arc::new(Connections::Pool(pool)),
-            prefix: chosen(prefix, "opening the journal")?,
+            file: Arc::new(file),
+            prefix,
         })
     }
 
@@ -99,9 +112,13 @@ impl SqliteJournal {
     /// wrote the tables.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         const DOING: &str = "migrating the journal";
+        // A connection that is opened now would make another file.
+        self.file.check(DOING)?;
         let mut connection = self.connections.acquire(DOING).await?;
+        self.file.remember();
         let answer = schema::migrate(&mut connection, &self.prefix, DOING).await;
-        connection.release(answer)
+        connection.release(answer)?;
+        self.file.check(DOING)
     }
 
     async fn run(
@@ -109,11 +126,17 @@ impl SqliteJournal {
         doing: &'static str,
         query: Query<'static, Sqlite, SqliteArguments>,
     ) -> Result<Vec<SqliteRow>, StoreError> {
-        let connections = Arc::clone(&self.connections);
+        let (connections, file) = (Arc::clone(&self.connections), Arc::clone(&self.file));
         let running = async move {
+            // A connection that is opened now would make another file.
+            file.check(doing)?;
             let mut connection = connections.acquire(doing).await?;
+            file.remember();
             let answer = connection.fetch_all(query).await;
-            connection.release(answer.map_err(|error| sqlite_failure(error, doing)))
+            let answer = connection.release(answer.map_err(|error| sqlite_failure(error, doing)));
+            // The file may have been deleted before this was written.
+            file.check(doing)?;
+            answer
         };
         spawned(doing, running).await
     }

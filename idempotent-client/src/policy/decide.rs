@@ -182,8 +182,8 @@ pub enum StopReason {
     /// out: the `Location` stands in the last answer.
     Moved,
     /// It did nothing here, but the journal may hold it as one to be sent: another process took it
-    /// up, or the journal could not be told. The same is said if it was taken out of the journal
-    /// while it was made.
+    /// up, or the journal could not be told, or did not answer before the deadline. The same is
+    /// said if it was taken out of the journal while it was made.
     Journal,
 }
 

@@ -54,7 +54,9 @@ impl Limits {
     /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An
     /// attempt that is under way then is given up. Time that is spent before the first one counts,
     /// on reading or hashing the body and on writing the call down. If none is left then, nothing
-    /// is sent.
+    /// is sent. Time that the journal takes after the last one counts, too. An answer that the
+    /// journal has not taken by then is handed on as
+    /// [unrecorded](crate::ClientOutcome::unrecorded).
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

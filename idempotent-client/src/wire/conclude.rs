@@ -24,13 +24,16 @@ impl Sending<'_> {
         match attempted {
             Attempted::Answered(mut read) => {
                 let keyed = self.keyed.take();
-                if let Some(keyed) = &keyed
-                    && !self.tell(keyed, &read, meaning).await
-                {
-                    return Err(self.taken_up(keyed, Attempted::Answered(read)).into());
+                let mut unrecorded = false;
+                if let Some(keyed) = &keyed {
+                    unrecorded = !self.tell(keyed, &read, meaning).await;
+                    if unrecorded && meaning == Meaning::NotDone {
+                        return Err(self.taken_up(keyed, Attempted::Answered(read)).into());
+                    }
                 }
                 let key = keyed.map(|keyed| keyed.key().clone());
-                let outcome = self.outcome(key, &read);
+                let mut outcome = self.outcome(key, &read);
+                outcome.unrecorded = unrecorded;
                 read.response.extensions_mut().insert(outcome);
                 Ok(read.response)
             }
@@ -38,7 +41,7 @@ impl Sending<'_> {
                 if let Some(keyed) = self.keyed.take()
                     && !self.may_have_happened
                     && was_not_sent(&error)
-                    && !finish::nothing_happened(self.inner, &keyed).await
+                    && !finish::nothing_happened(&self, &keyed).await
                 {
                     return Err(self.taken_up(&keyed, Attempted::Failed(error)).into());
                 }
@@ -48,18 +51,17 @@ impl Sending<'_> {
         }
     }
 
-    /// Tells the journal what the last attempt means, and answers whether the caller may be told
-    /// the same.
+    /// Tells the journal what the last attempt means, and answers whether it knows that by the
+    /// deadline.
     async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) -> bool {
         match meaning {
-            Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
+            Meaning::Outcome => finish::answered(self, keyed, read).await,
             Meaning::NotDone if !self.may_have_happened => {
-                return finish::nothing_happened(self.inner, keyed).await;
+                finish::nothing_happened(self, keyed).await
             }
             // The call can be resumed with its key.
-            Meaning::NotDone | Meaning::Open => {}
+            Meaning::NotDone | Meaning::Open => true,
         }
-        true
     }
 
     /// The error of a call that did nothing here, and that may still be sent from the journal.
@@ -78,6 +80,7 @@ impl Sending<'_> {
             replayed: read.is_replayed(),
             origin: Origin::Server,
             key_status: read.key_status(),
+            unrecorded: false,
         }
     }
 
@@ -86,10 +89,10 @@ impl Sending<'_> {
         let Some(keyed) = self.keyed.take() else {
             return self.hand_on(attempted, Meaning::Open).await;
         };
-        let mut may_be_told = true;
+        let (mut may_be_told, mut recorded) = (true, true);
         match stopped {
-            Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,
-            Stopped::ResultGone => finish::ended(self.inner, &keyed, Ending::Gone).await,
+            Stopped::KeyReused => recorded = finish::ended(&self, &keyed, Ending::Burned).await,
+            Stopped::ResultGone => recorded = finish::ended(&self, &keyed, Ending::Gone).await,
             Stopped::Unsupported => {
                 // A bare 501 may be about one route only, or about something else.
                 if let Attempted::Answered(read) = &attempted
@@ -98,20 +101,20 @@ impl Sending<'_> {
                     self.inner.note_ignored_key(&self.origin);
                 }
                 if !self.may_have_happened {
-                    may_be_told = finish::nothing_happened(self.inner, &keyed).await;
+                    may_be_told = finish::nothing_happened(&self, &keyed).await;
                 }
             }
             // A caller that is told that it did not happen may do something else meanwhile, so it
             // must not be sent later.
             Stopped::Exhausted(_) => {
-                may_be_told = finish::nothing_happened(self.inner, &keyed).await;
+                may_be_told = finish::nothing_happened(&self, &keyed).await;
             }
             // Left open, it would count as a call that may have happened. It would not be sent
             // again, or not be reported as a call that did nothing.
             Stopped::RetryLater(_)
                 if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
             {
-                finish::nothing_happened(self.inner, &keyed).await;
+                recorded = finish::nothing_happened(&self, &keyed).await;
             }
             // It can be resumed with its key.
             Stopped::Unknown(_) | Stopped::RetryLater(_) => {}
@@ -119,7 +122,8 @@ impl Sending<'_> {
         if !may_be_told {
             return Err(self.taken_up(&keyed, attempted).into());
         }
-        let call = self.ended(&keyed, attempted);
+        let mut call = self.ended(&keyed, attempted);
+        call.unrecorded = !recorded;
         Err(match stopped {
             Stopped::KeyReused => ClientError::KeyReused { call },
             Stopped::Unknown(why) => ClientError::Unknown { why, call },

@@ -52,7 +52,7 @@ pub(crate) struct Sending<'a> {
 /// The facts about a call with a key.
 #[derive(Debug)]
 pub(crate) struct KeyedCall {
-    pub(crate) live: Live,
+    pub(crate) live: Arc<Live>,
     /// How old the key was when the call was given it.
     pub(crate) age: Duration,
     /// When that was, by the timer.
@@ -216,7 +216,7 @@ impl Sending<'_> {
         })?;
         self.protection = self.protection.with_key(self.profile.support());
         let mut keyed = KeyedCall {
-            live,
+            live: Arc::new(live),
             caller,
             begun: rand::random(),
             age: now.saturating_sub(since),

@@ -1,10 +1,14 @@
 //! Attempts: the keys that they hand downstream, and the task in which they run.
 
 use super::*;
+use crate::record::AttemptId;
+
+const HANDLE: u64 = 1;
 
 fn attempt(id: RecordId) -> Attempt {
     let token = Some(FencingToken::from_u64(1));
-    Attempt::new(id, "order".into(), 1, token, Stage::Body)
+    let attempt = Attempt::new(id, "order".into(), 1, token, Stage::Body);
+    attempt.holding(HANDLE, AttemptId::random())
 }
 
 /// As a body does that leaves the next call behind in a task.
@@ -35,8 +39,10 @@ fn who_runs_inside_knows_all_who_hold_a_record_around() {
     let outer = attempt(outer);
     let middle = outer.make(|| attempt(middle));
     middle.make(|| {
-        assert_eq!(ids.each_ref().map(is_held), [true, true, false]);
+        let held = |handle| ids.map(|id| is_held(handle, &id));
+        assert_eq!(held(HANDLE), [true, true, false]);
+        assert_eq!(held(HANDLE + 1), [false; 3], "its store may be another one");
         outer.end();
-        assert_eq!(ids.each_ref().map(is_held), [false, true, false]);
+        assert_eq!(held(HANDLE), [false, true, false]);
     });
 }

@@ -259,12 +259,12 @@ impl Decided {
             Disposition::DeadLetter { error, .. } => {
                 let error = error.as_ref().map(tracing::field::display);
                 let consumer = operation.strip_prefix(INBOX).unwrap_or(operation);
-                let message = self.message.map(digest);
+                let message_id = self.message.map(digest);
                 let record = self.record.as_ref().map(RecordId::to_hex);
                 tracing::warn!(
                     consumer,
                     kind,
-                    message,
+                    message_id,
                     record,
                     error,
                     "a message is a dead letter"

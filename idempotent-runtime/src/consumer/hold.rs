@@ -9,12 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    attempt::{Attempt, try_current},
-    clock::Timer,
-    error::BoxError,
-    run::race,
-};
+use crate::{attempt::Attempt, clock::Timer, error::BoxError, run::race};
 
 type Extending<'a> = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>>;
 
@@ -52,7 +47,7 @@ impl Hold {
     /// The same for the attempt whose body runs here: a handler in a transaction is not handed it.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn begins_here(&self) {
-        if let Some(attempt) = try_current() {
+        if let Some(attempt) = crate::attempt::try_current() {
             self.begins(&attempt);
         }
     }

@@ -251,6 +251,7 @@ impl Fingerprinted {
                     name.replace_range(..WHOLE.len(), shown);
                 }
             }
+            names.sort_unstable();
         }
         names
     }

@@ -69,8 +69,10 @@ impl ser::SerializeMap for Map<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        let start = self.encoder.buffer.len();
         self.encoder.value(value)?;
-        self.entries.add(&mut self.encoder.buffer, self.entry);
+        self.entries
+            .add(&mut self.encoder.buffer, self.entry, start);
         Ok(())
     }
 

@@ -10,23 +10,37 @@ use super::failure::EncodeFailure;
 /// How many entries are remembered without an allocation.
 const INLINE: usize = 8;
 
-/// The places where the entries of one map start in the buffer: they lie side by side, each a key
-/// and its value.
+/// The places of the entries of one map in the buffer: they lie side by side.
 #[derive(Clone)]
 pub(super) struct Entries {
-    first: [usize; INLINE],
+    first: [Entry; INLINE],
     /// All of them, once there are too many for `first`.
-    all: Vec<usize>,
+    all: Vec<Entry>,
     count: usize,
     /// Whether those beyond the first few came in order; the first few are always put in order.
     in_order: bool,
+}
+
+/// A key and its value.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    start: usize,
+    /// How long the key is.
+    key: usize,
+}
+
+impl Entry {
+    #[inline]
+    fn key(self, buffer: &[u8]) -> &[u8] {
+        &buffer[self.start..][..self.key]
+    }
 }
 
 impl Entries {
     #[inline]
     pub(super) fn new() -> Self {
         Self {
-            first: [0; INLINE],
+            first: [Entry::default(); INLINE],
             all: Vec::new(),
             count: 0,
             in_order: true,
@@ -50,30 +64,31 @@ impl Entries {
         if matches!(encoder.buffer[after_name..], [tag::NONE]) {
             encoder.buffer.truncate(start);
         } else {
-            self.add(&mut encoder.buffer, start);
+            self.add(&mut encoder.buffer, start, after_name);
         }
         Ok(())
     }
 
-    /// Notes that an entry reaches from `start` to the end of the buffer.
+    /// Notes that an entry reaches from `start` to the end of the buffer, and its key to `value`.
     #[inline]
-    pub(super) fn add(&mut self, buffer: &mut [u8], start: usize) {
+    pub(super) fn add(&mut self, buffer: &mut [u8], start: usize, value: usize) {
+        let key = value - start;
+        let entry = Entry { start, key };
         if self.count < INLINE {
-            self.insert(buffer, start);
+            self.insert(buffer, entry);
         } else {
             if self.count == INLINE {
                 self.all.extend_from_slice(&self.first);
             }
             let previous = self.all[self.count - 1];
-            self.in_order = self.in_order && buffer[previous..start] <= buffer[start..];
-            self.all.push(start);
+            self.in_order = self.in_order && previous.key(buffer) <= entry.key(buffer);
+            self.all.push(entry);
         }
         self.count += 1;
     }
 
-    /// Puts the entries, which reach to the end of the buffer, in the order of their bytes.
-    ///
-    /// No encoded key is the beginning of another, so this is the order of the keys.
+    /// Puts the entries, which reach to the end of the buffer, in the order of their keys. Those of
+    /// one key stay as they came: the last one may be the one that counts.
     #[inline]
     pub(super) fn sort(&mut self, buffer: &mut Vec<u8>) {
         if !self.in_order {
@@ -84,37 +99,43 @@ impl Entries {
     /// Moves the last entry to its place among the first few, which costs nothing if it is there
     /// already.
     #[inline]
-    fn insert(&mut self, buffer: &mut [u8], start: usize) {
+    fn insert(&mut self, buffer: &mut [u8], entry: Entry) {
+        let Entry { start, key } = entry;
         let (mut place, mut end) = (self.count, start);
-        while place > 0 && buffer[self.first[place - 1]..end] > buffer[start..] {
+        while place > 0 && self.first[place - 1].key(buffer) > entry.key(buffer) {
             place -= 1;
-            end = self.first[place];
+            end = self.first[place].start;
         }
         if place < self.count {
             let length = buffer.len() - start;
             buffer[end..].rotate_right(length);
             for moved in (place..self.count).rev() {
-                self.first[moved + 1] = self.first[moved] + length;
+                self.first[moved + 1] = self.first[moved];
+                self.first[moved + 1].start += length;
             }
         }
-        self.first[place] = end;
+        self.first[place] = Entry { start: end, key };
     }
 
     /// The place of each entry in a buffer in which the last one reaches to `end`.
     pub(super) fn ranges(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
-        let starts = self.starts();
-        let ends = starts.iter().skip(1).copied().chain([end]);
-        starts.iter().zip(ends).map(|(&start, end)| start..end)
+        let entries = self.entries();
+        let ends = entries.iter().skip(1).map(|next| next.start).chain([end]);
+        entries
+            .iter()
+            .zip(ends)
+            .map(|(entry, end)| entry.start..end)
     }
 
     fn rearrange(&mut self, buffer: &mut Vec<u8>) {
         let end = buffer.len();
-        let start = self.all[0];
-        let mut ranges: Vec<_> = self.ranges(end).collect();
-        ranges.sort_unstable_by(|a, b| buffer[a.clone()].cmp(&buffer[b.clone()]));
+        let start = self.all[0].start;
+        let mut moving: Vec<_> = self.all.iter().copied().zip(self.ranges(end)).collect();
+        moving.sort_by(|(a, _), (b, _)| a.key(buffer).cmp(b.key(buffer)));
         buffer.reserve(end - start);
-        for (range, moved) in ranges.into_iter().zip(&mut self.all) {
-            *moved = start + buffer.len() - end;
+        for ((Entry { key, .. }, range), moved) in moving.into_iter().zip(&mut self.all) {
+            let start = start + buffer.len() - end;
+            *moved = Entry { start, key };
             buffer.extend_from_within(range);
         }
         buffer.copy_within(end.., start);
@@ -123,7 +144,7 @@ impl Entries {
     }
 
     #[inline]
-    fn starts(&self) -> &[usize] {
+    fn entries(&self) -> &[Entry] {
         if self.count > INLINE {
             &self.all
         } else {

@@ -150,7 +150,6 @@ impl Idempotency {
     }
 
     /// Names the handle in this process.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn id(&self) -> u64 {
         self.0.id
     }

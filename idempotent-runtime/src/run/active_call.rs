@@ -19,7 +19,7 @@ use self::outcomes::answer_of;
 pub(super) use self::outcomes::executed;
 pub(crate) use self::outcomes::is_kept;
 #[cfg(feature = "sqlite")]
-use crate::attempt::{is_held, is_shut_out};
+use crate::attempt::is_shut_out;
 use crate::{
     attempt::{Asking, Attempt, Stage, goes_forward},
     error::Error,
@@ -75,7 +75,9 @@ impl ActiveCall {
     /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
     pub(crate) fn new(request: Request) -> Box<Self> {
         let (operation, id) = (&*request.operation, &request.id);
-        let span = tracing::info_span!("idempotent", operation, %id, outcome = field::Empty);
+        // Where an older build may have given the record another id, that is known later.
+        let known = request.old_id.is_none().then(|| field::display(id));
+        let span = tracing::info_span!("idempotent", operation, id = known, outcome = field::Empty);
         let handle = &request.handle;
         let asking = Asking::here(*id.as_bytes());
         let began = handle.observers().are_there().then(|| handle.timer().now());
@@ -94,32 +96,46 @@ impl ActiveCall {
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         goes_forward().await.map_err(Instead::Refused)?;
-        let admission = match &self.request.protection {
+        let (admission, id) = match &self.request.protection {
             #[cfg(feature = "sqlite")]
             Protection::Record(_)
-                if is_shut_out(self.request.handle.id()) && !is_held(&self.request.id) =>
+                if is_shut_out(self.request.handle.id()) && !self.request.is_held() =>
             {
                 return Err(Instead::Refused(SHUT_OUT));
             }
             Protection::Record(asked) => match self.request.recall(asked) {
-                Some((record, now)) => Admission::Recorded {
-                    record,
-                    now,
-                    waited: false,
-                },
+                Some((record, now)) => {
+                    let waited = false;
+                    let found = Admission::Recorded {
+                        record,
+                        now,
+                        waited,
+                    };
+                    (found, self.request.id)
+                }
                 // Boxed, so that the future of a call that finds its outcome does not hold room for
                 // what claims one.
                 None => Box::pin(self.claim(asked)).await,
             },
-            Protection::None(why) => Admission::Unprotected(*why, self.request.id),
+            Protection::None(why) => {
+                let id = self.request.id;
+                (Admission::Unprotected(*why, id), id)
+            }
         };
+        if self.request.old_id.is_some() {
+            self.span.record("id", field::display(&id));
+        }
+        self.request.id = id;
         self.admitted(admission)
     }
 
-    async fn claim(&self, asked: &Asked) -> Admission {
+    /// The admission, and the id of the record that it is about: an older build may have given it
+    /// another one.
+    async fn claim(&self, asked: &Asked) -> (Admission, RecordId) {
         let claim = self.request.claim(asked);
         let mut admitting = Admitting::new(&self.request, &claim);
-        within(&self.span, pin!(admitting.admit())).await
+        let admission = within(&self.span, pin!(admitting.admit())).await;
+        (admission, admitting.id)
     }
 
     pub(super) fn admitted(&mut self, admission: Admission) -> Result<Attempt, Instead> {

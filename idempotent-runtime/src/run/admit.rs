@@ -112,7 +112,7 @@ impl<'a> Admitting<'a> {
             Ok(found) => found,
             Err(error) => return Err(Box::pin(self.without_store(error)).await),
         };
-        if is_held(&self.id) || is_held(&self.request.id) {
+        if self.is_held(&self.id) || self.request.is_held() {
             return Err(self.recursive());
         }
         let (store, timer) = (self.request.handle.store(), self.request.handle.timer());
@@ -303,6 +303,11 @@ impl<'a> Admitting<'a> {
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
         }
+    }
+
+    /// Whether the body around this call holds the record of this id.
+    pub(super) fn is_held(&self, id: &RecordId) -> bool {
+        is_held(self.request.handle.id(), id)
     }
 
     fn operation(&self) -> Arc<str> {

@@ -84,6 +84,7 @@ impl HeldLease {
         let passes = holding.passes();
         let goes_on = passes || won.meaning == Meaning::GoOn;
         let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
+        let attempt = attempt.holding(handle.id(), claim.attempt_id);
         handle.observers().transition(
             &request.operation,
             &won.id,
@@ -311,10 +312,9 @@ impl Drop for HeldLease {
         let ending = attempt.close_steps(ending, &self.lease);
         let runs_again = holding.on_crash() == OnCrash::Rerun && !undoes;
         if self.polled && runs_again {
-            let why = if thread::panicking() {
-                "a panic stopped a body half-way, which will be run again by the next call"
-            } else {
-                "a body was dropped half-way and will be run again by the next call; `on_cancel = detach` lets it finish, unless its runtime ends"
+            let why = match thread::panicking() {
+                true => "a panic stopped a body half-way, which will be run again by the next call",
+                false => "a body was dropped half-way: the next call reruns it (see `on_cancel`)",
             };
             let (operation, id) = (attempt.operation(), attempt.id().to_hex());
             last_words::tell(|| tracing::warn!(operation, id, "{why}"));
@@ -388,14 +388,13 @@ impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         if let Some(seen) = self.sent {
             let (handle, id) = (&self.request.handle, self.id);
-            let since = handle.timer().now();
             let mut claim = self.claim.clone();
             claim.goes_on = self.goes_on;
             handle.heartbeats().hand_over(Job::Abandon {
                 id,
                 claim,
                 seen,
-                since,
+                since: handle.timer().now(),
             });
         }
     }

@@ -8,8 +8,9 @@ use super::{
     lost::Fate,
     turn::{Last, Try, Turn},
 };
+#[cfg(feature = "sqlite")]
+use crate::{attempt::is_shut_out, run::SHUT_OUT};
 use crate::{
-    attempt::is_held,
     error::Error,
     handle::Idempotency,
     observe::{CallReport, RecordChange},
@@ -22,8 +23,6 @@ use crate::{
         in_process::{First, Waited},
     },
 };
-#[cfg(feature = "sqlite")]
-use crate::{attempt::is_shut_out, run::SHUT_OUT};
 
 /// How long a claim waits in the database at least, also where it is not to wait for others.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -187,7 +186,7 @@ impl<'h> Tries<'h> {
     /// Waits for a call of the same record that runs in this process.
     async fn take_turn(&mut self, handle: &'h Idempotency, call: &ActiveCall) -> Result<(), Error> {
         let (id, timer) = (call.request.id, handle.timer());
-        if is_held(&id) {
+        if call.request.is_held() {
             let operation = call.request.operation.clone();
             return Err(Error::Recursive { operation });
         }

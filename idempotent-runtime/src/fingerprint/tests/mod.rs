@@ -2,6 +2,7 @@
 
 mod digests;
 mod encoding;
+mod entries;
 mod golden;
 mod properties;
 mod value;

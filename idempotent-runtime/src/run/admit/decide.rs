@@ -7,6 +7,7 @@ use super::{
     refusal::{damaged, number_of},
 };
 use crate::{
+    attempt::is_own,
     error::Error,
     lease::{self, Decision, Meaning, sequence::Stored},
     record::{Record, State, Time, Version},
@@ -103,6 +104,10 @@ impl Admitting<'_> {
                     sent_at: sent_at.saturating_sub(gone),
                 };
                 Next::Done(Admission::Run(self.run(&won)))
+            }
+            // It holds the record through another handle over the same store.
+            Decision::InProgress(record, _) if is_own(record.attempt_id) => {
+                Next::Done(self.recursive())
             }
             Decision::InProgress(record, left) => {
                 self.bound = true;

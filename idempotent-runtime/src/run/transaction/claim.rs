@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    attempt::{Attempt, Stage, goes_forward, is_held},
+    attempt::{Attempt, Stage, goes_forward},
     error::Error,
     lease::{Claim, Ending, Holding, Meaning, sequence::Stored},
     observe::RecordChange,
@@ -60,7 +60,7 @@ impl Admitting<'_> {
         let (store, timer) = (request.handle.store(), request.handle.timer());
         let failed = |error: StoreError| Admission::Refused(error.into());
         let operation = || Arc::clone(&request.operation);
-        if is_held(&self.id) {
+        if self.request.is_held() {
             let operation = operation();
             return Err(Admission::Refused(Error::Recursive { operation }));
         }
@@ -94,9 +94,10 @@ impl Admitting<'_> {
                         step => step,
                     };
                     let attempt = request.attempt(self.id, number, token, Stage::Body, passes);
+                    let attempt = attempt.holding(request.handle.id(), claim.attempt_id);
                     #[cfg(feature = "sqlite")]
                     let attempt = match is_sqlite {
-                        true => attempt.shutting_out(request.handle.id()),
+                        true => attempt.shutting_out(),
                         false => attempt,
                     };
                     return Ok(Claimed {
@@ -141,7 +142,7 @@ impl ActiveCall {
     /// The answer to a number that has ended, found without a transaction: one that is open would
     /// make it wait.
     pub(crate) async fn find_ended(&mut self) -> Option<Instead> {
-        if is_held(&self.request.id) {
+        if self.request.is_held() {
             return None;
         }
         let claim = self.number()?;

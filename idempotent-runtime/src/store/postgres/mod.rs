@@ -61,9 +61,8 @@ use crate::{
 /// without their outcomes, in mostly less than a kilobyte each. Their replays cost the server about
 /// half, and their completions two thirds. The first call costs three round trips if such a record
 /// went before its time. Durability is that of the database: an outcome that was recorded survives
-/// a crash of the server unless `synchronous_commit` was turned off.
-///
-/// The store opens connections of its own: see [`new`](Self::new).
+/// a crash of the server unless `synchronous_commit` was turned off. The store opens connections of
+/// its own: see [`new`](Self::new).
 ///
 /// # Failover
 ///

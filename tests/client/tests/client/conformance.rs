@@ -192,7 +192,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "CL-29",
         "this project",
-        "attempts, a retry budget for each origin, and a deadline that also ends an attempt, and the reading of the body before it",
+        "attempts, a retry budget for each origin, and a deadline that also ends an attempt, the reading of the body before it, and each wait for the journal",
         Tested,
     ),
     Item(

@@ -11,6 +11,7 @@ mod callers;
 mod changes;
 mod clocks;
 mod conformance;
+mod deadlines;
 mod elsewhere;
 mod failures;
 mod ignored_keys;

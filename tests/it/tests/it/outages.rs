@@ -238,7 +238,7 @@ async fn e15_store_error_keeps_cause(world: World) {
     assert_eq!(
         chain,
         [
-            "the store has no room left while writing a record",
+            "the store has no room left while writing a record: a planned fault",
             "a planned fault"
         ]
     );

@@ -2,7 +2,9 @@
 
 mod generated;
 
-use idempotent_runtime::{CallOutcome, Error, current, idempotent, record::State, testing::Gate};
+use idempotent_runtime::{
+    CallOutcome, Error, Idempotency, current, idempotent, record::State, testing::Gate,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 
@@ -13,6 +15,7 @@ on_every_store![
     a17_recursion_through_another_owner,
     a17_recursion_through_a_detached_call,
     a17_a_body_that_has_ended_is_no_recursion,
+    mend_35_the_same_call_over_another_store_is_no_recursion,
     a18_generic_functions,
     a19_method_receiver,
     a20_composes_with_other_attributes,
@@ -64,6 +67,32 @@ async fn a17_recursion_through_a_detached_call(world: World) {
         .await;
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
+}
+
+/// Operation, scope and key make the id, and another store has a record of its own under it.
+async fn mend_35_the_same_call_over_another_store_is_no_recursion(world: World) {
+    let (here, again) = (world.owner().await, world.owner().await);
+    let (here, again, other) = (&here.idem, &again.idem, &Idempotency::memory());
+    for (key, [outer, inner]) in [("out", [here, other]), ("in", [other, here])] {
+        let call = |idem: &Idempotency| idem.call("shapes.stores").key(key);
+        let answer = call(outer).run(async |_| {
+            let through = call(inner).run(async |_| {
+                // It is the one that runs around both.
+                let back = call(outer).run(async |_| Ok::<_, Error>(0)).await;
+                assert!(matches!(back, Err(Error::Recursive { .. })), "{back:?}");
+                let back = call(again).run(async |_| Ok::<_, Error>(0)).await;
+                assert!(matches!(back, Err(Error::Recursive { .. })), "{back:?}");
+                world.happened(key);
+                Ok::<_, Error>(1)
+            });
+            through.await.map(|through| through + 1)
+        });
+        let answer = answer.await;
+        assert_eq!(answer, Ok(2));
+        let [inner, outer] = [inner, outer].map(|idem| call(idem).run(async |_| Ok(0)));
+        assert_eq!((inner.await, outer.await), (Ok::<_, Error>(1), answer));
+        assert_eq!(world.runs(key), 1);
+    }
 }
 
 /// A task that a body leaves behind with its attempt may call again once the body has returned.

@@ -61,7 +61,7 @@ async fn arguments_that_are_new_gone_renamed_or_skipped_are_refused_in_both_buil
         (
             "a fingerprint",
             |call| call.arguments(&("o-1", 5)),
-            &["cents", "fingerprint", "order"],
+            &["arguments", "cents", "order"],
         ),
     ];
     for (key, after, differing) in changes {
@@ -81,7 +81,17 @@ async fn arguments_that_are_new_gone_renamed_or_skipped_are_refused_in_both_buil
         let other = |owner: &Owner, form: Change| form(owner.call("changes.rolled_back").key(key));
         assert_eq!(runs(other(&new, after)).await, Ok(true));
         let rolled_back = runs(other(&old, before)).await;
-        assert!(is_reused(&rolled_back, differing), "{key}: {rolled_back:?}");
+        // The older build does not know how the newer one's value was given.
+        let differing = differing.iter().map(|name| match *name {
+            "arguments" => "fingerprint",
+            name => name,
+        });
+        let mut differing: Vec<_> = differing.collect();
+        differing.sort_unstable();
+        assert!(
+            is_reused(&rolled_back, &differing),
+            "{key}: {rolled_back:?}"
+        );
     }
 }
 

@@ -97,7 +97,7 @@ async fn mend_28_a_dead_letter_is_logged_with_consumer_message_and_record() {
         let line = line.expect("it is logged");
         for part in [
             "consumer=\"billing\"",
-            "message=\"6d7da0824c852731\"",
+            "message_id=\"6d7da0824c852731\"",
             &format!("record=\"{record}\""),
         ] {
             assert!(line.contains(part), "{part} in {line}");

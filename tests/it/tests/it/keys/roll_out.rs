@@ -1,17 +1,18 @@
 //! A build that gives an operation another identity, rolled out beside the one before it.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use idempotent_runtime::{
-    Attempt, Error, InFlight, RecordChange, idempotent,
+    Attempt, CallEvent, Error, InFlight, Observer, RecordChange, RecordEvent, idempotent,
+    identity::RecordId,
     testing::{Gate, On, Operation},
 };
 use tokio::task::JoinHandle;
 
-use crate::harness::{Owner, World};
+use crate::harness::{Owner, World, said_during};
 
 on_every_store![
     b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
@@ -22,6 +23,7 @@ on_every_store![
     b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
     b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it,
+    mend_35_span_log_and_observer_name_the_record_that_stands,
 ];
 
 #[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
@@ -222,4 +224,86 @@ async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
         .owner_with(|builder| builder.in_flight(InFlight::Reject))
         .await;
     assert_eq!(second.enter(charge(world.clone(), ends, "k")).await, Ok(1));
+}
+
+/// Keeps the ids that an observer is told of.
+#[derive(Clone, Default)]
+struct Ids(Arc<Mutex<Vec<String>>>);
+
+impl Ids {
+    fn note(&self, id: &RecordId) {
+        self.0.lock().expect("no panic").push(id.to_string());
+    }
+}
+
+impl Observer for Ids {
+    fn transition(&self, transition: &RecordEvent<'_>) {
+        self.note(&transition.id);
+    }
+
+    fn answered(&self, answered: &CallEvent<'_>) {
+        self.note(&answered.id.expect("it has a record"));
+    }
+}
+
+/// Makes a call that accepts both names. Returns its answer and every id that is told of it,
+/// perhaps only its beginning.
+async fn told(world: &World, key: &str, order: &str) -> (Result<String, Error>, Vec<String>) {
+    let ids = Ids::default();
+    let new = world.owner_with(|builder| builder.observer(ids.clone()));
+    let new = new.await;
+    let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+    let call = call.key(key).argument("order", order);
+    let (answer, said) = said_during(call.run(async |_| Ok("new".to_owned()))).await;
+    let words = said.split(|letter: char| !letter.is_ascii_hexdigit());
+    let in_log: Vec<_> = words.filter(|word| word.len() >= 8).collect();
+    assert!(!in_log.is_empty(), "{said}");
+    let mut all = ids.0.lock().expect("no panic").clone();
+    assert!(!all.is_empty());
+    all.extend(in_log.into_iter().map(str::to_owned));
+    (answer, all)
+}
+
+async fn mend_35_span_log_and_observer_name_the_record_that_stands(world: World) {
+    let (old, gone) = (world.owner().await, world.owner().await);
+    let before = |owner: &Owner, key| {
+        let call = owner.call("roll_out.old").key(key).lease(SHORT);
+        call.argument("order", "k")
+    };
+    let ended = before(&old, "ended").run(async |_| Ok::<_, Error>("old".to_owned()));
+    assert_eq!(ended.await, Ok("old".into()));
+    let (runs, never) = (Gate::new(), Gate::new());
+    let (begun, held) = (runs.clone(), never.clone());
+    let stopped = before(&gone, "stopped").run(async move |_| {
+        begun.open();
+        held.pass().await;
+        Ok::<_, Error>(String::new())
+    });
+    let stopped = tokio::spawn(stopped);
+    runs.pass().await;
+    gone.die_in(stopped).await;
+    world.advance(SHORT).await;
+
+    for (key, order, answer) in [
+        ("ended", "k", Some("old")),
+        ("ended", "another", None),
+        ("stopped", "k", Some("new")),
+        ("neither", "k", Some("new")),
+    ] {
+        let (answered, ids) = told(&world, key, order).await;
+        assert_eq!(
+            answered.as_deref().ok(),
+            answer,
+            "{key} {order}: {answered:?}"
+        );
+        let mut records = world.records().await.into_iter();
+        let stands = records.find(|(_, record)| record.subject.key == key.as_bytes());
+        let stands = stands.expect("a record").0.to_string();
+        for id in ids {
+            assert!(
+                stands.starts_with(&id),
+                "{key} {order}: {id} is not of {stands}"
+            );
+        }
+    }
 }

@@ -203,7 +203,7 @@ async fn mend_30_a_body_whose_connection_was_ended_runs_again<S: Shop<Database: 
     for meets_it in ["body", "library"] {
         let runs = AtomicU32::new(0);
         let body = async |tx: &mut <S::Database as Database>::Connection| {
-            let is_first = runs.fetch_add(1, Ordering::SeqCst) % 2 == 0;
+            let is_first = runs.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
             if is_first {
                 is_ended(&shop, tx).await;
             }

@@ -21,6 +21,7 @@ on_every_database![
     g06_of_sixty_four_duplicates_one_places_the_order,
     one_that_runs_outside_is_in_progress,
     the_same_call_inside_its_own_body_is_refused,
+    mend_35_the_same_call_over_another_store_is_no_recursion,
 ];
 
 /// A transaction whose body has begun, and ends as it is told once the gate is open.
@@ -167,6 +168,14 @@ async fn the_same_call_inside_its_own_body_is_refused(shop: impl Shop) {
         .await;
     assert_eq!(placed.ok(), Some(7));
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+async fn mend_35_the_same_call_over_another_store_is_no_recursion(shop: impl Shop) {
+    let (idem, other) = (Idempotency::new(shop.store()), Idempotency::memory());
+    let call = other.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call.run(async |_| place(&shop, &idem, "k", 7).await).await;
+    assert_eq!(placed.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
 }
 
 /// They meet in the index, and nowhere else.

@@ -41,6 +41,8 @@ struct Saga {
     /// The step whose value is a hundred letters longer.
     long: Option<&'static str>,
     on_crash: OnCrash,
+    /// Whether it is a later build, in which the operation has another name.
+    is_renamed: bool,
     /// How many steps the body comes to.
     steps: usize,
     /// Each undo, as it was called.
@@ -57,6 +59,7 @@ impl Saga {
             unknown: None,
             long: None,
             on_crash: OnCrash::Rerun,
+            is_renamed: false,
             steps: STEPS.len(),
             told: Arc::default(),
         }
@@ -74,7 +77,11 @@ impl Saga {
 
     async fn call(&self) -> Result<(), BookError> {
         let saga = self.clone();
-        let call = self.owner.call("trip").key("k").arguments(&1);
+        let call = match self.is_renamed {
+            true => self.owner.call("journey").also_accept_name("trip"),
+            false => self.owner.call("trip"),
+        };
+        let call = call.key("k").arguments(&1);
         let call = call.on_crash(self.on_crash).classify_errors(verdict);
         call.run(async |_| saga.body().await).await
     }

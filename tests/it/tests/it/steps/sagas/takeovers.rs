@@ -14,6 +14,7 @@ use crate::{
 on_every_store![
     j21_a_holder_that_vanishes_before_the_end_goes_on_forward,
     j21_a_holder_that_vanishes_in_an_undo_never_goes_forward,
+    mend_35_undos_left_under_an_older_name_end_with_the_recorded_error,
     j22_a_step_that_the_body_comes_to_no_more_is_parked,
     j21_a_call_that_may_not_run_twice_is_undone_by_the_next_one,
     j21_a_reconciliation_that_found_a_failure_leaves_the_undos_to_the_next_call,
@@ -75,6 +76,21 @@ async fn j21_a_holder_that_vanishes_in_an_undo_never_goes_forward(world: World) 
             .advance(std::time::Duration::from_secs(48 * 3600))
             .await;
     }
+}
+
+async fn mend_35_undos_left_under_an_older_name_end_with_the_recorded_error(world: World) {
+    let dead = Saga::of(&world, &world.owner().await);
+    dead.vanishes_at("undo hotel").await;
+    assert_eq!(world.record().await.state, State::Undoing);
+    let owner = successor(&world).await;
+    let mut saga = Saga::of(&world, &owner);
+    saga.is_renamed = true;
+    for _ in 0..2 {
+        assert_eq!(saga.call().await, Err(BookError::Refused));
+    }
+    assert_eq!(saga.runs(), ([1; 3], [1, 2, 1]));
+    assert_eq!(world.record().await.state, State::Done);
+    owner.assert_answers(&[CallOutcome::ExecutedAfterTakeover, CallOutcome::Replayed]);
 }
 
 async fn j22_a_step_that_the_body_comes_to_no_more_is_parked(world: World) {
