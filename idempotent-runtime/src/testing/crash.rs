@@ -19,7 +19,13 @@ use crate::{
 };
 
 /// Lets the process that runs a call die at every point of it, one after the other, and another
-/// process call again.
+/// process call again; a call in a transaction (`tx`, `run_in`, `transact`, `step_in`) it cannot
+/// drive.
+///
+/// Its store is the memory, and such a call needs the database that has its rows, too. It is
+/// refused, as over every store without transactions. To have it die on its way, lead its pool
+/// through a [`Proxy`](crate::testing::Proxy), and cut the connection at each message in turn: a
+/// server that loses a connection rolls back, as it does where a process dies.
 ///
 /// One kind of point is before and after each write and look of the store. Among them is the one
 /// that hurts most, between the effect of a call, a step or an undo and its record. The other kind

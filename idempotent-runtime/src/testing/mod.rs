@@ -6,9 +6,9 @@
 //! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares
 //!   what they leave behind.
 //! * [`deliver`] delivers messages several times, shuffled and overlapping, and compares what they
-//!   leave behind.
+//!   leave behind; [`deliver_on`] does so by a [`ManualClock`].
 //! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls
-//!   again.
+//!   again. It cannot drive calls in transactions: [`Proxy`] cuts the connections of those.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that
 //!   you name, and counts.
@@ -18,7 +18,7 @@
 //!   the server did.
 //! * [`conformance`] is the suite that a store of your own must pass.
 //!
-//! Nothing here sleeps to wait for something: a test says what it waits for.
+//! Nothing here but [`deliver`] sleeps to wait for something: a test says what it waits for.
 
 mod clock;
 pub mod conformance;
@@ -39,7 +39,7 @@ pub use self::idempotent::assert_idempotent;
 pub use self::{
     clock::ManualClock,
     crash::{CrashPoint, CrashPoints},
-    deliver::deliver,
+    deliver::{deliver, deliver_on},
     effects::{Effect, EffectLog},
     faulty::{Fault, FaultyStore, On, Operation},
     gate::Gate,
