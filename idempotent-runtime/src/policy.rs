@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InFlight {
-    /// Waits for the outcome, at most this long; then
+    /// Waits for the outcome, at most this long from the beginning of the call on; then
     /// [`Error::InProgress`](crate::Error::InProgress).
     Wait(Duration),
     /// Answers [`Error::InProgress`](crate::Error::InProgress) at once.

@@ -35,10 +35,13 @@ impl<P, K> CallBuilder<P, K> {
     /// * **Each statement runs on the connection that the body gets.** On SQLite, one on the pool
     ///   finds the file locked by the call's own transaction: [`Error::InvalidPolicy`] after the
     ///   first try.
-    /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
-    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. A
-    ///   duplicate over the same handle waits before it takes a connection. A time-out of the
-    ///   session's own for locks may end the wait earlier: [`Error::Store`], transient.
+    /// * **A duplicate** waits for the first one's transaction, 10 seconds from its own beginning
+    ///   on unless [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. One
+    ///   over the same handle waits before it takes a connection. In the database it waits for a
+    ///   second in all at least, also under `InFlight::Reject`. A time-out of the session's own for
+    ///   locks may end the wait earlier: [`Error::Store`], transient. On SQLite, a transaction has
+    ///   the whole file. So a call waits for every other one as for its own duplicate, and no
+    ///   `busy_timeout` ends that.
     ///
     /// **No wait of the library's own is without a limit.** A connection is waited for as long as
     /// the pool's `acquire_timeout` says. The answer to each statement of the library is waited for

@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first, sequence::Stored},
     observe::UnprotectedReason,
-    policy::OnOutage,
+    policy::{InFlight, OnOutage},
     record::{Draft, FencingToken, Record, Time, TokenRule, Version},
     request::Request,
     run::{
@@ -70,9 +70,11 @@ pub(crate) struct Admitting<'a> {
     pub(super) request: &'a Request,
     pub(super) claim: &'a Claim,
     pub(super) id: RecordId,
-    deadline: Option<Duration>,
+    began: Duration,
+    /// Until when it waits for the call that holds the record.
+    deadline: Duration,
     /// Until when it waits for a number that is missing.
-    gap_deadline: Option<Duration>,
+    gap_deadline: Duration,
     waited: bool,
     /// Its place while it waits, where the room for that is bounded.
     place: Option<Box<dyn Any + Send + Sync>>,
@@ -84,12 +86,19 @@ pub(crate) struct Admitting<'a> {
 
 impl<'a> Admitting<'a> {
     pub(crate) fn new(request: &'a Request, claim: &'a Claim) -> Self {
+        let now = request.handle.timer().now();
+        let patience = match request.in_flight {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(at_most) => at_most,
+        };
+        let gap_patience = claim.numbered.map_or(Duration::ZERO, |it| it.patience);
         Self {
             request,
             claim,
             id: request.id,
-            deadline: None,
-            gap_deadline: None,
+            began: now,
+            deadline: now.saturating_add(patience),
+            gap_deadline: now.saturating_add(gap_patience),
             waited: false,
             place: None,
             bound: false,
@@ -154,7 +163,7 @@ impl<'a> Admitting<'a> {
                 }
                 Err(error) => {
                     claiming.failed(&error);
-                    if let Err(error) = Box::pin(retries.pause_after(error, timer)).await {
+                    if let Err(error) = Box::pin(self.pause_after(error, &mut retries)).await {
                         // A claim that may stand is given up before anything else is done.
                         drop(claiming);
                         return Err(Box::pin(self.without_store(error)).await);

@@ -25,25 +25,31 @@ pub(crate) struct First<'a> {
 
 impl InProcess {
     /// Waits until no other call of the record runs in this process, or has recorded its outcome:
-    /// then there is nothing to hold. It fails after `at_most`.
+    /// then there is nothing to hold. It fails at the moment `until`.
     pub(crate) async fn enter(
         &self,
         id: RecordId,
         timer: &dyn Timer,
-        at_most: Duration,
-    ) -> Result<Option<First<'_>>, Waited> {
+        until: Duration,
+    ) -> Result<Entered<'_>, Waited> {
         let waiting = async {
+            let mut waited = false;
             loop {
                 let mut running = match self.first(id) {
-                    Ok(first) => return Some(first),
+                    Ok(first) => {
+                        let first = Some(first);
+                        return Entered { first, waited };
+                    }
                     Err(running) => running,
                 };
+                waited = true;
                 if running.wait_for(|recorded| *recorded).await.is_ok() {
-                    return None;
+                    let first = None;
+                    return Entered { first, waited };
                 }
             }
         };
-        race(waiting, timer.sleep(at_most)).await.ok_or(Waited)
+        race(waiting, timer.sleep_until(until)).await.ok_or(Waited)
     }
 
     fn first(&self, id: RecordId) -> Result<First<'_>, watch::Receiver<bool>> {
@@ -64,6 +70,13 @@ impl InProcess {
     fn running(&self) -> MutexGuard<'_, HashMap<RecordId, watch::Receiver<bool>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// It has waited for all others, if there were any.
+pub(crate) struct Entered<'a> {
+    /// Its own place, unless the outcome is recorded.
+    pub(crate) first: Option<First<'a>>,
+    pub(crate) waited: bool,
 }
 
 /// It waited for as long as it may.
@@ -89,29 +102,32 @@ mod tests {
     use crate::clock::SystemTimer;
 
     const ID: RecordId = RecordId::from_bytes([7; 32]);
-    const LONG: Duration = Duration::from_secs(60);
+    const EVER: Duration = Duration::MAX;
 
     #[tokio::test]
     async fn a_duplicate_waits_until_the_first_call_is_gone() {
         let (all, timer) = (InProcess::default(), SystemTimer);
-        let first = all.enter(ID, &timer, LONG).await.expect("it is free");
+        let first = all.enter(ID, &timer, EVER).await.expect("it is free");
+        assert!(!first.waited);
         assert!(all.enter(ID, &timer, Duration::ZERO).await.is_err());
         let other = RecordId::from_bytes([8; 32]);
         assert!(all.enter(other, &timer, Duration::ZERO).await.is_ok());
 
-        let (next, ()) = tokio::join!(all.enter(ID, &timer, LONG), async { drop(first) });
-        assert!(next.expect("it is its turn").is_some());
+        let (next, ()) = tokio::join!(all.enter(ID, &timer, EVER), async { drop(first) });
+        let next = next.expect("it is its turn");
+        assert!(next.first.is_some() && next.waited);
+        drop(next);
         assert!(all.running().is_empty());
     }
 
     #[tokio::test]
     async fn all_duplicates_of_a_recorded_outcome_go_on_at_once() {
         let (all, timer) = (InProcess::default(), SystemTimer);
-        let first = all.enter(ID, &timer, LONG).await.expect("it is free");
-        let first = first.expect("it is the first");
-        let duplicate = || all.enter(ID, &timer, LONG);
+        let entered = all.enter(ID, &timer, EVER).await.expect("it is free");
+        let first = entered.first.expect("it is the first");
+        let duplicate = || all.enter(ID, &timer, EVER);
         let (one, other, ()) = tokio::join!(duplicate(), duplicate(), async { first.recorded() });
-        assert!(one.is_ok_and(|first| first.is_none()));
-        assert!(other.is_ok_and(|first| first.is_none()));
+        assert!(one.is_ok_and(|entered| entered.first.is_none()));
+        assert!(other.is_ok_and(|entered| entered.first.is_none()));
     }
 }

@@ -20,7 +20,8 @@ use crate::{
     request::Request,
     run::{
         ActiveCall, Instead, Typed,
-        in_process::{First, Waited},
+        in_process::{Entered, First, Waited},
+        race,
     },
 };
 
@@ -98,14 +99,19 @@ where
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
     loop {
-        let next = Try {
+        let mut next = Try {
             call,
             typed,
             settings,
-            patience: tries.patience(),
+            waits: tries.waits,
+            has_claimed: false,
             answers_within: tries.answers_within,
         };
-        let instead = match Box::pin(next.run::<R, F>(body.clone())).await {
+        let turn = Box::pin(next.run::<R, F>(body.clone())).await;
+        if next.has_claimed {
+            tries.waits.anew();
+        }
+        let instead = match turn {
             Turn::Own(own) => return typed.own(call, own, None).await,
             Turn::Lost(lost) => {
                 let recorded = std::slice::from_ref(&lost.recorded);
@@ -120,6 +126,10 @@ where
                 }
             }
             Turn::KeyHeld(error) => match tries.wait_outside(handle, call, error).await {
+                Ok(()) => continue,
+                Err(error) => Instead::Refused(error),
+            },
+            Turn::Locked => match tries.wait_for_writer(call).await {
                 Ok(()) => continue,
                 Err(error) => Instead::Refused(error),
             },
@@ -145,42 +155,70 @@ fn tell_again(call: &ActiveCall) {
     observers.transition(&request.operation, &request.id, 1, RecordChange::TriedAgain);
 }
 
+/// Until when a call waits for others. It is set once, when the call begins, and every wait goes by
+/// it: in this process, in the database, and for a call outside.
+#[derive(Clone, Copy)]
+pub(super) struct Waits {
+    began: Duration,
+    until: Duration,
+    has_waited: bool,
+}
+
+impl Waits {
+    fn begin(now: Duration, at_most: Duration) -> Self {
+        Self {
+            began: now,
+            until: now.saturating_add(at_most),
+            has_waited: false,
+        }
+    }
+
+    /// Until when the next try may wait in the database. One that comes late without having waited
+    /// has the time to be answered.
+    pub(super) fn in_database(&self, now: Duration) -> Duration {
+        let from = match self.has_waited {
+            true => self.began,
+            false => now,
+        };
+        self.until.max(from.saturating_add(SHORTEST))
+    }
+
+    pub(super) fn so_far(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.began)
+    }
+
+    /// Takes note that the call has gone on since it waited.
+    fn anew(&mut self) {
+        self.has_waited = false;
+    }
+}
+
 /// For how long it is tried again, and until when it waits.
 struct Tries<'h> {
     /// Its turn among the calls of this record in this process.
     turn: Option<First<'h>>,
     backoff: Backoff,
-    /// How long a duplicate waits, and how long it has waited in this process.
-    patience: Duration,
-    waited: Duration,
     /// How long the database may be silent.
     answers_within: Duration,
-    /// Until when it waits now.
-    until: Option<Duration>,
+    waits: Waits,
     /// Until when it waits for a number that is missing.
-    gap_until: Option<Duration>,
+    gap_until: Duration,
 }
 
 impl<'h> Tries<'h> {
     fn new(call: &ActiveCall, retry_for: Duration) -> Self {
-        let (patience, answers_within) = match call.request.in_flight {
+        let (at_most, answers_within) = match call.request.in_flight {
             InFlight::Wait(at_most) => (at_most, at_most.max(SHORTEST)),
             InFlight::Reject => (Duration::ZERO, LONGEST_SILENCE),
         };
+        let now = call.request.handle.timer().now();
         Self {
             turn: None,
             backoff: Backoff::new(retry_for),
-            patience,
-            waited: Duration::ZERO,
             answers_within,
-            until: None,
-            gap_until: None,
+            waits: Waits::begin(now, at_most),
+            gap_until: now.saturating_add(call.request.gap_patience()),
         }
-    }
-
-    /// How long the next try may wait in the database.
-    fn patience(&self) -> Duration {
-        self.patience.saturating_sub(self.waited).max(SHORTEST)
     }
 
     /// Waits for a call of the same record that runs in this process.
@@ -194,10 +232,10 @@ impl<'h> Tries<'h> {
         if is_shut_out(handle.id()) {
             return Err(SHUT_OUT);
         }
-        let began = timer.now();
-        let first = handle.in_process().enter(id, timer, self.patience).await;
-        self.waited = timer.now().saturating_sub(began);
-        self.turn = first.map_err(|Waited| call.held_in_a_transaction(self.waited))?;
+        let entering = handle.in_process().enter(id, timer, self.waits.until);
+        let Entered { first, waited } = entering.await.map_err(|Waited| self.held(call))?;
+        self.turn = first;
+        self.waits.has_waited |= waited;
         Ok(())
     }
 
@@ -212,17 +250,6 @@ impl<'h> Tries<'h> {
         true
     }
 
-    /// How much longer it waits for the reason that this error tells.
-    fn left(&mut self, call: &ActiveCall, error: &Error) -> Duration {
-        let now = call.request.handle.timer().now();
-        let (until, patience) = match error {
-            Error::Gap { .. } => (&mut self.gap_until, call.request.gap_patience()),
-            _ => (&mut self.until, self.patience),
-        };
-        let until = until.get_or_insert(now.saturating_add(patience));
-        until.saturating_sub(now)
-    }
-
     /// Waits until the reason of this error may be gone; the error, where it has waited for long
     /// enough.
     async fn wait_outside(
@@ -231,22 +258,51 @@ impl<'h> Tries<'h> {
         call: &ActiveCall,
         error: Error,
     ) -> Result<(), Error> {
-        let left = self.left(call, &error);
+        let timer = handle.timer();
+        let is_gap = matches!(error, Error::Gap { .. });
+        let until = match is_gap {
+            true => self.gap_until,
+            false => self.waits.until,
+        };
+        let left = until.saturating_sub(timer.now());
         if left.is_zero() {
             return Err(error);
         }
-        match error {
-            Error::Gap { .. } => {
-                // The missing number may come in this process.
-                self.turn = None;
-                wait_for_gap(call, left).await;
-                self.take_turn(handle, call).await
+        let limit = timer.sleep_until(until);
+        if is_gap {
+            // The missing number may come in this process.
+            self.turn = None;
+            race(wait_for_gap(call, left), limit).await;
+            if call.request.in_flight != InFlight::Reject {
+                // It may still run.
+                self.waits.until = self.waits.until.max(self.gap_until);
             }
-            _ => {
-                wait_for_holder(call, left).await;
-                Ok(())
-            }
+            self.take_turn(handle, call).await?;
+            self.waits.anew();
+        } else {
+            race(wait_for_holder(call, left), limit).await;
+            self.waits.has_waited = true;
         }
+        Ok(())
+    }
+
+    /// Waits until the database may be free of another transaction, which has the whole of it and
+    /// perhaps the key; an error, where it has waited for long enough.
+    async fn wait_for_writer(&mut self, call: &ActiveCall) -> Result<(), Error> {
+        let timer = call.request.handle.timer();
+        self.waits.has_waited = true;
+        let now = timer.now();
+        let left = self.waits.in_database(now).saturating_sub(now);
+        if left.is_zero() {
+            return Err(self.held(call));
+        }
+        timer.sleep(PAUSE.min(left)).await;
+        Ok(())
+    }
+
+    fn held(&self, call: &ActiveCall) -> Error {
+        let now = call.request.handle.timer().now();
+        call.held_in_a_transaction(self.waits.so_far(now))
     }
 }
 

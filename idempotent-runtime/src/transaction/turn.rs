@@ -10,6 +10,7 @@ use super::{
         CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
         silent, waited_for_itself,
     },
+    run::Waits,
 };
 use crate::{
     attempt::Attempt,
@@ -39,6 +40,8 @@ pub(super) enum Turn<T, E> {
     /// A call outside a transaction holds the key. Inside is the error that refuses this call if
     /// the wait for the key is too long.
     KeyHeld(Error),
+    /// Another transaction has the whole database, and perhaps the key.
+    Locked,
 }
 
 /// The answer after the last try.
@@ -60,14 +63,16 @@ pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) call: &'a mut ActiveCall,
     pub(super) typed: &'a Typed<P, K>,
     pub(super) settings: &'a Transact<DB, Q>,
-    /// How long the claim may wait in the database.
-    pub(super) patience: Duration,
+    /// Until when the claim may wait in the database.
+    pub(super) waits: Waits,
+    /// Whether it got as far as its body.
+    pub(super) has_claimed: bool,
     /// How long the database may take for an answer that waits for no other call.
     pub(super) answers_within: Duration,
 }
 
 impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
-    pub(super) async fn run<R, F>(mut self, body: F) -> Turn<R::Value, R::Error>
+    pub(super) async fn run<R, F>(&mut self, body: F) -> Turn<R::Value, R::Error>
     where
         R: Outcome,
         R::Error: FromRefusal + StdError + 'static,
@@ -80,16 +85,30 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Ok(owned) => owned,
             Err(error) => return Self::refused(error),
         };
-        let begun = race(owned.begin(self.settings.isolation), self.limit()).await;
-        let (turn, is_clean) = match begun.unwrap_or_else(|| Err(silence::<DB>())) {
-            Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
-            Err(error) => (Self::refused(error), false),
+        let timer = self.call.request.handle.timer();
+        let (limit, waits) = match self.waits_at_begin() {
+            Some(until) => (timer.sleep_until(until), true),
+            None => (timer.sleep(self.answers_within), false),
+        };
+        let (turn, is_clean) = match race(owned.begin(self.settings.isolation), limit).await {
+            Some(Ok(tx)) => self.in_transaction::<R, F>(tx, body).await,
+            Some(Err(error)) if waits && is_conflict::<DB>(&error) => (Turn::Locked, false),
+            None if waits => (Turn::Locked, false),
+            Some(Err(error)) => (Self::refused(error), false),
+            None => (Self::refused(silence::<DB>()), false),
         };
         if is_clean && !turn.is_stale::<DB>() {
             // Dropped, it is closed.
             self.in_time(owned.give_back()).await;
         }
         turn
+    }
+
+    /// Until when BEGIN waits for the key, where a transaction has the whole database.
+    fn waits_at_begin(&self) -> Option<Duration> {
+        let now = self.call.request.handle.timer().now();
+        let waits = DB::ONE_WRITER && self.call.is_recorded();
+        waits.then(|| self.waits.in_database(now))
     }
 
     /// The server may be silent and still have committed.
@@ -272,14 +291,19 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         // A try before this one may have set it, for its own `Err`.
         self.call.request.on_crash = OnCrash::Uncertain;
         let handle = self.call.request.handle.clone();
-        let limit = handle.timer().sleep(self.patience);
+        let timer = handle.timer();
+        let limit = timer.sleep_until(self.waits.in_database(timer.now()));
         let connection = sealed::Sealed::connection(&mut **tx);
         let admitted = race(self.call.admit_in(connection), limit).await;
         let (attempt, claimed) = match admitted {
-            Some(Ok(admitted)) => admitted,
+            Some(Ok(admitted)) => {
+                self.has_claimed = true;
+                admitted
+            }
             Some(Err(instead)) => return Err(Self::answered(instead)),
             None => {
-                let error = self.call.held_in_a_transaction(self.patience);
+                let waited = self.waits.so_far(timer.now());
+                let error = self.call.held_in_a_transaction(waited);
                 return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
             }
         };

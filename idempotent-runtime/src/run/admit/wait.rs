@@ -8,24 +8,39 @@ use crate::{
     observe::RecordChange,
     policy::InFlight,
     record::{Record, Time},
-    run::{race, retries::RETRIES},
-    store::{Snapshot, StoreError},
+    run::{
+        race,
+        retries::{RETRIES, Retries},
+    },
+    store::{Snapshot, StoreError, StoreErrorKind},
 };
+
+/// How long a claim is sent again to a store that is busy, at least.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// How long it is until the next look whether a stream has begun.
 const NOTHING_STANDS: Duration = Duration::from_millis(50);
 
 impl Admitting<'_> {
-    /// For how much longer it may wait: its patience counts from the first time that there is a
-    /// reason to.
-    pub(super) fn patience(&mut self) -> Duration {
+    /// For how much longer it may wait. The time counts from the beginning of the call.
+    pub(super) fn patience(&self) -> Duration {
         let now = self.request.handle.timer().now();
-        match self.request.in_flight {
-            InFlight::Reject => Duration::ZERO,
-            InFlight::Wait(at_most) => {
-                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
-                deadline.saturating_sub(now)
-            }
+        self.deadline.saturating_sub(now)
+    }
+
+    /// Resolves when it is time to claim again after this error. A store that was busy for as long
+    /// as this call may wait is not asked again: another call may be in its way. It gets a second
+    /// at least, also where the call is not to wait.
+    pub(super) async fn pause_after(
+        &self,
+        error: StoreError,
+        retries: &mut Retries,
+    ) -> Result<(), StoreError> {
+        let timer = self.request.handle.timer();
+        let until = self.deadline.max(self.began.saturating_add(SHORTEST));
+        match error.kind() {
+            StoreErrorKind::Busy if timer.now() >= until => Err(error),
+            _ => retries.pause_after(error, timer).await,
         }
     }
 
@@ -60,7 +75,7 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(at_most)).await;
         }
-        Ok(self.look_again().await?)
+        Ok(self.look_again(self.deadline).await?)
     }
 
     /// Whether there is room to wait. A call that has a place keeps it until it is admitted.
@@ -83,14 +98,15 @@ impl Admitting<'_> {
     ) -> Result<Snapshot, Error> {
         let handle = &self.request.handle;
         let now = handle.timer().now();
-        let patience = self.claim.numbered.map_or(Duration::ZERO, |it| it.patience);
-        let deadline = *self
-            .gap_deadline
-            .get_or_insert(now.saturating_add(patience));
+        let deadline = self.gap_deadline;
         if now >= deadline {
             return Err(self.gap(expected));
         }
         self.waited = true;
+        if self.request.in_flight != InFlight::Reject {
+            // The number that comes at last may still run then.
+            self.deadline = self.deadline.max(deadline);
+        }
         let limit = handle.timer().sleep_until(deadline);
         let left = deadline.saturating_sub(now);
         let moved = async {
@@ -106,22 +122,16 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(left)).await;
         }
-        Ok(self.look_again().await?)
+        Ok(self.look_again(deadline).await?)
     }
 
     /// Looks at the record after waiting. Another call holds or held it, so no outage lets this
     /// call run unprotected: it looks until its patience ends.
-    pub(super) async fn look_again(&self) -> Result<Snapshot, StoreError> {
+    pub(super) async fn look_again(&self, until: Duration) -> Result<Snapshot, StoreError> {
         let timer = self.request.handle.timer();
         loop {
             match self.request.handle.store().load(&self.id).await {
-                Err(error)
-                    if error.is_transient()
-                        && self
-                            .deadline
-                            .max(self.gap_deadline)
-                            .is_some_and(|deadline| timer.now() < deadline) =>
-                {
+                Err(error) if error.is_transient() && timer.now() < until => {
                     timer.sleep(RETRIES[1]).await;
                 }
                 answer => return answer,

@@ -174,6 +174,11 @@ impl ActiveCall {
         })
     }
 
+    /// Whether the call has a record.
+    pub(crate) fn is_recorded(&self) -> bool {
+        matches!(self.request.protection, Protection::Record(_))
+    }
+
     /// The claim of a call with a number.
     fn number(&self) -> Option<Claim> {
         let Protection::Record(asked) = &self.request.protection else {

@@ -1,5 +1,6 @@
 //! A duplicate while the first call is still running.
 
+mod deadline;
 mod races;
 mod woken;
 

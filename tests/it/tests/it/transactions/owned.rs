@@ -42,6 +42,7 @@ mod commit_faults;
 mod conflicts;
 mod costs;
 mod cut;
+mod deadline;
 mod itself;
 mod lost;
 mod silent;
