@@ -312,12 +312,7 @@ impl Drop for HeldLease {
         let ending = attempt.close_steps(ending, &self.lease);
         let runs_again = holding.on_crash() == OnCrash::Rerun && !undoes;
         if self.polled && runs_again {
-            let why = match thread::panicking() {
-                true => "a panic stopped a body half-way, which will be run again by the next call",
-                false => "a body was dropped half-way: see `on_cancel = detach`",
-            };
-            let (operation, id) = (attempt.operation(), attempt.id().to_hex());
-            last_words::tell(|| tracing::warn!(operation, id, "{why}"));
+            last_words::warn_of_a_stopped_body(attempt);
         }
         self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.

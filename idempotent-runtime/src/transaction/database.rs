@@ -137,8 +137,8 @@ impl SqlDatabase for sqlx::MySql {}
 impl sealed::Dialect for sqlx::MySql {
     fn prepare(isolation: Option<Isolation>) -> Vec<String> {
         let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", level(isolation));
-        // Where it was off, a transaction may be open, which ends when it is set.
-        let autocommit = "SET @idempotent_autocommit = @@SESSION.autocommit, SESSION autocommit = 1, SESSION autocommit = 0";
+        // Where it was off, or commits chain, a transaction may be open: it ends when this is set.
+        let autocommit = "SET @idempotent_autocommit = @@SESSION.autocommit, SESSION autocommit = 0, SESSION autocommit = 1, SESSION autocommit = 0";
         let autocommit = autocommit.to_owned();
         [autocommit].into_iter().chain(isolation.map(set)).collect()
     }
