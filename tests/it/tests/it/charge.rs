@@ -107,6 +107,12 @@ impl Charge {
         self
     }
 
+    /// A duplicate waits for so long.
+    pub(crate) fn waiting(mut self, time: Duration) -> Self {
+        self.in_flight = Some(InFlight::Wait(time));
+        self
+    }
+
     /// The body stands at `gate` once its effect has happened.
     pub(crate) fn held_at(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());

@@ -236,7 +236,9 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
         first.fault(Operation::Claim, On::Call(1), fault);
     }
     let late = second.delays(Operation::Claim, On::Call(2));
-    let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
+    let days = Duration::from_secs(10 * 24 * 60 * 60);
+    let charge = |owner| Charge::of(&world, owner).waiting(days);
+    let call = |owner| charge(owner).held_at(&ends).call();
 
     // The claim stands, and its caller has not been told. Its lease ends, and a takeover is on its
     // way.

@@ -41,6 +41,7 @@ async fn mend_18_a_busy_store_is_not_asked_again_after_the_deadline(world: World
         panic!("{refused:?}")
     };
     assert_eq!(error.kind(), StoreErrorKind::Busy);
-    assert_eq!(owner.store.calls(Operation::Claim), 2);
+    // Pauses of milliseconds would have asked it more often.
+    assert!(owner.store.calls(Operation::Claim) <= 3);
     assert_eq!(world.runs("k"), 0);
 }
