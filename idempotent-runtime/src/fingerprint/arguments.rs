@@ -48,7 +48,7 @@ pub struct Arguments {
     entries: Entries,
     failure: Option<FingerprintError>,
     is_empty: bool,
-    /// What errors call the value that stands for all arguments, if there is one.
+    /// The name in errors of the value that stands for all arguments, if there is one.
     shown: Option<&'static str>,
 }
 
@@ -130,7 +130,7 @@ impl Arguments {
             fingerprint,
             digests: Digests::ToCompute {
                 encoding: self.encoder.buffer,
-                entries: self.entries,
+                entries: Box::new(self.entries),
                 fields: self.encoder.fields.known,
                 key: key.cloned(),
                 shown: self.shown,
@@ -180,10 +180,10 @@ enum Digests {
     Known(ArgumentDigests),
     ToCompute {
         encoding: Vec<u8>,
-        entries: Entries,
+        entries: Box<Entries>,
         fields: KnownFields,
         key: Option<FingerprintKey>,
-        /// What errors call the value that stands for all arguments.
+        /// The name in errors of the value that stands for all arguments.
         shown: Option<&'static str>,
         /// The digests, computed once: a call that writes a record asks for them twice.
         computed: OnceLock<ArgumentDigests>,

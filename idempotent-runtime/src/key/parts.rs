@@ -26,7 +26,7 @@ pub fn text<T: DisplaysAsKey<A> + ?Sized, A>(value: &T) -> Text<'_, T> {
     Text(value)
 }
 
-/// What [`text`] takes: anything that implements `Display`, except for a float. Equal floats need
+/// A value for [`text`]: anything that implements `Display`, except for a float. Equal floats need
 /// not look equal.
 ///
 /// A float has it twice, so the compiler cannot tell which `A` is meant, and names both.

@@ -40,7 +40,7 @@ pub(super) enum Ended<T, E> {
     Conflict(Result<T, E>),
 }
 
-/// What the tries of one step have in common.
+/// The settings that all tries of a step share.
 pub(super) struct Turns<'a, DB: SqlDatabase> {
     pub(super) pool: &'a Pool<DB>,
     pub(super) retry_for: Duration,

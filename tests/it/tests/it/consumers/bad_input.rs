@@ -89,7 +89,7 @@ fn i15_a_set_up_that_cannot_be_right_is_refused() {
 #[derive(Serialize)]
 struct Tags {
     order: u64,
-    tags: Option<Box<HashSet<u32>>>,
+    tags: Option<Vec<HashSet<u32>>>,
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn mend_25_a_payload_with_a_set_in_random_order_is_refused_at_once() {
     let whole = consumer.message("whole").payload(&set);
     let nested = consumer.message("nested").payload(&vec![Tags {
         order: 42,
-        tags: Some(Box::new(set)),
+        tags: Some(vec![set]),
     }]);
     for message in [whole, nested] {
         let told = message.run(handled).await;

@@ -45,7 +45,7 @@ enum OrderError {
     Database(#[from] sqlx::Error),
 }
 
-/// What a database says of a session that may only read.
+/// The refusals of a session that may only read.
 struct Words {
     only_read: &'static str,
     is_only_read: &'static str,
