@@ -1,7 +1,7 @@
 //! A call, described: what it is about and what it chose, before it is run.
 
 pub(crate) mod check;
-mod waiting_room;
+pub(crate) mod waiting_room;
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +10,6 @@ use serde::Serialize;
 pub use self::check::LONGEST;
 pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::check::{check_durations, check_lease};
-#[cfg(feature = "tower")]
-pub(crate) use self::waiting_room::Place;
 pub(crate) use self::waiting_room::WaitingRoom;
 use crate::{
     attempt::{Asking, Attempt, Stage, WithoutId, is_held},
@@ -235,7 +233,7 @@ impl Call {
     }
 
     /// Has it wait for another call only in this room.
-    #[cfg(feature = "tower")]
+    #[allow(dead_code, reason = "a front end calls it, where there is one")]
     pub(crate) fn waiting_room(&mut self, room: WaitingRoom) {
         self.0.room = Some(room);
     }

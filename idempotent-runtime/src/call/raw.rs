@@ -14,7 +14,7 @@ use crate::{
 impl<P, K> CallBuilder<P, K> {
     /// Has the call wait for another one only in this room; it is refused as running if that is
     /// full.
-    #[cfg(feature = "tower")]
+    #[allow(dead_code, reason = "a front end calls it, where there is one")]
     pub(crate) fn waiting_room(mut self, room: crate::request::WaitingRoom) -> Self {
         self.call.waiting_room(room);
         self

@@ -39,7 +39,7 @@ use crate::{
     outcome::{Recorded, Whole},
     policy::InFlight,
     record::RawOutcome,
-    request::{Place, WaitingRoom},
+    request::waiting_room::{Place, WaitingRoom},
 };
 
 /// A request that is to be answered once for all its retries.

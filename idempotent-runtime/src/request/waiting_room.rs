@@ -11,7 +11,7 @@ pub(crate) type Place = Box<dyn Any + Send + Sync>;
 pub(crate) struct WaitingRoom(Arc<dyn Fn() -> Option<Place> + Send + Sync>);
 
 impl WaitingRoom {
-    #[cfg(feature = "tower")]
+    #[allow(dead_code, reason = "a front end calls it, where there is one")]
     pub(crate) fn new(enter: impl Fn() -> Option<Place> + Send + Sync + 'static) -> Self {
         Self(Arc::new(enter))
     }
