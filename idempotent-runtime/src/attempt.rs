@@ -23,6 +23,8 @@ use tokio::sync::Notify;
 pub use self::child_id::ChildId;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::held::is_shut_out;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::part::Sending;
 use self::{held::Held, part::Part, refusals::Refusals};
 pub(crate) use self::{
     held::{is_held, is_own},

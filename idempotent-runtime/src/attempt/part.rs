@@ -39,23 +39,48 @@ impl Part {
     }
 }
 
-/// The messages that a part has sent, by what equal ones have in common.
+/// The messages that a part has sent, by what equal ones have in common. A place is free again
+/// where the transaction of its message was rolled back.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[derive(Default)]
-pub(super) struct Sent(Mutex<HashMap<[u8; 32], Vec<Version>>>);
+pub(super) struct Sent(Mutex<HashMap<[u8; 32], Vec<Option<Version>>>>);
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 impl Sent {
-    /// Returns how many equal messages were sent before this one. A clone is the same message.
-    fn count(&self, digest: [u8; 32], message: Version) -> u32 {
+    /// Returns the place of a message among equal ones, and whether it is new there. A clone is the
+    /// same message.
+    fn place(&self, digest: [u8; 32], message: Version) -> (u32, bool) {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let equal = sent.entry(digest).or_default();
-        let place = equal.iter().position(|it| *it == message);
-        let place = place.unwrap_or_else(|| {
-            equal.push(message);
-            equal.len() - 1
-        });
-        u32::try_from(place).unwrap_or(u32::MAX)
+        let known = equal.iter().position(|it| *it == Some(message));
+        let free = || equal.iter().position(Option::is_none);
+        let place = known.or_else(free).unwrap_or(equal.len());
+        equal.resize(equal.len().max(place + 1), None);
+        equal[place] = Some(message);
+        (u32::try_from(place).unwrap_or(u32::MAX), known.is_none())
+    }
+}
+
+/// A message that a part has sent.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[derive(Debug)]
+pub(crate) struct Sending {
+    by: Attempt,
+    digest: [u8; 32],
+    message: Version,
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+impl Sending {
+    /// Frees the place of a message whose transaction was rolled back: the next run of the
+    /// transaction sends it under the same id.
+    pub(crate) fn forget(&self) {
+        let sent = &self.by.sent().0;
+        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let equal = sent.get_mut(&self.digest).into_iter().flatten();
+        for place in equal.filter(|it| **it == Some(self.message)) {
+            *place = None;
+        }
     }
 }
 
@@ -79,19 +104,31 @@ impl Attempt {
         Self(Arc::clone(&self.0), Part(Some(Arc::new(inside))))
     }
 
-    /// Names the part that runs here, and counts a message that it sends.
+    /// Returns the name of the part that runs here, the place of a message that it sends, and the
+    /// message if it is sent for the first time.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn sends(&self, digest: [u8; 32], message: Version) -> (RecordId, u32) {
+    pub(crate) fn sends(
+        &self,
+        digest: [u8; 32],
+        message: Version,
+    ) -> (RecordId, u32, Option<Sending>) {
         let call = self.child_of();
-        match &self.1.0 {
-            None => (*call, self.0.sent.count(digest, message)),
-            Some(part) => {
-                let of = match part.is_undo {
-                    true => part.step.undo_in_call(call),
-                    false => part.step.in_call(call),
-                };
-                (of, part.sent.count(digest, message))
-            }
-        }
+        let of = match &self.1.0 {
+            None => *call,
+            Some(part) if part.is_undo => part.step.undo_in_call(call),
+            Some(part) => part.step.in_call(call),
+        };
+        let (place, is_new) = self.sent().place(digest, message);
+        let sending = is_new.then(|| Sending {
+            by: self.clone(),
+            digest,
+            message,
+        });
+        (of, place, sending)
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    fn sent(&self) -> &Sent {
+        self.1.0.as_ref().map_or(&self.0.sent, |part| &part.sent)
     }
 }

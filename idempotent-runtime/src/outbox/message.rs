@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::{
-    attempt::Attempt,
+    attempt::{Attempt, Sending},
     error::{BoxError, Error},
     framing::{Hex, write_framed},
     record::Version,
@@ -124,20 +124,20 @@ impl Message {
         self
     }
 
-    /// The id under which it is sent. `attempt` names the body, step or undo that sends it, and
-    /// counts its equal messages.
-    pub(super) fn identity(&self, attempt: Option<&Attempt>) -> String {
+    /// Returns the id under which it is sent. `attempt` names the body, step or undo that sends it,
+    /// and counts its equal messages; a message that is new there comes back, too.
+    pub(super) fn identity(&self, attempt: Option<&Attempt>) -> (String, Option<Sending>) {
         match (&self.id, attempt) {
-            (Id::Set(id), _) => id.clone(),
-            (Id::Drawn(drawn), None) => Hex(&drawn.to_bytes()).to_string(),
+            (Id::Set(id), _) => (id.clone(), None),
+            (Id::Drawn(drawn), None) => (Hex(&drawn.to_bytes()).to_string(), None),
             (Id::Drawn(drawn), Some(attempt)) => {
                 let digest = self.digest();
-                let (part, count) = attempt.sends(digest, *drawn);
+                let (part, place, sending) = attempt.sends(digest, *drawn);
                 let mut bytes = b"idempotent-runtime/outbox-id/1".to_vec();
                 bytes.extend(part.as_bytes());
                 bytes.extend(digest);
-                bytes.extend(count.to_be_bytes());
-                Hex(&sha256(&mut bytes)[..16]).to_string()
+                bytes.extend(place.to_be_bytes());
+                (Hex(&sha256(&mut bytes)[..16]).to_string(), sending)
             }
         }
     }

@@ -28,11 +28,14 @@ use crate::{
         StoreError,
         sql::{TablePrefix, chosen},
     },
-    transaction::{Isolation, OwnedConnection},
+    transaction::{Isolation, OwnedConnection, silent},
 };
 
 /// How many bytes the payload and the headers of a message may have together, unless more is said.
 const MAX_PAYLOAD: usize = 256 * 1024;
+
+/// How long the statements of a look, or of an operator, may take together.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// An outbox: tables beside those of the application, in the same database. Clones are the same
 /// outbox.
@@ -212,10 +215,10 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// [`Error::Store`], of the kind [`Schema`](crate::StoreErrorKind::Schema) where it cannot.
     pub async fn check_schema(&self) -> Result<(), Error> {
         const DOING: &str = "checking an outbox";
-        let mut tx = self.reading(DOING).await?;
-        self.tables.check::<DB>(&mut tx, DOING).await?;
-        let ended = tx.rollback().await;
-        Ok(ended.map_err(|error| DB::store_error(error, DOING))?)
+        self.run(DOING, None, async |connection| {
+            Ok(self.tables.check::<DB>(connection, DOING).await?)
+        })
+        .await
     }
 
     /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
@@ -225,14 +228,30 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         self.tables.ddl::<DB>()
     }
 
-    /// A transaction that only reads. Without one, a session that commits nothing by itself would
-    /// read what it has seen before, and keep it.
-    async fn reading(
+    /// Runs statements of ours in a transaction on a connection that goes back to the pool when
+    /// nothing is left of it. It only reads where no isolation is given: without a transaction, a
+    /// session that commits nothing by itself would read what it has seen before, and keep it.
+    async fn run<T>(
         &self,
         doing: &'static str,
-    ) -> Result<sqlx::Transaction<'static, DB>, StoreError> {
-        let begun = self.pool.begin().await;
-        begun.map_err(|error| DB::store_error(error, doing))
+        isolation: Option<Isolation>,
+        work: impl AsyncFnOnce(&mut DB::Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut owned = OwnedConnection::of(self.acquire(doing).await?);
+        let running = async {
+            let mut tx = match isolation {
+                None => owned.begin_reading().await?,
+                isolation => owned.begin(isolation).await?,
+            };
+            let done = work(&mut tx).await?;
+            let committed = tx.commit().await;
+            committed.map_err(|error| DB::store_error(error, doing))?;
+            owned.give_back().await;
+            Ok(done)
+        };
+        // Dropped before its end, the connection is closed.
+        let done = tokio::time::timeout(LIMIT, running).await;
+        done.unwrap_or_else(|_| Err(DB::store_error(silent(), doing).into()))
     }
 
     async fn acquire(

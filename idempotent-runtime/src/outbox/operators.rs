@@ -11,6 +11,7 @@ use super::{
 use crate::{
     error::{BoxError, Error},
     store::{StoreError, StoreErrorKind, sql::Row},
+    transaction::Isolation,
 };
 
 /// A key that is parked: its oldest message was rejected too often. Messages behind it wait.
@@ -37,6 +38,8 @@ const MOST: u32 = 1_000;
 
 const DOING: &str = "looking at parked keys";
 
+const WRITING: Option<Isolation> = Some(Isolation::ReadCommitted);
+
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Tells which keys are parked, up to 1,000 of them, in the order of the keys.
     ///
@@ -61,23 +64,21 @@ impl<DB: OutboxDatabase> Outbox<DB> {
              WHERE claimed.blocked_since > 0
              ORDER BY claimed.message_key LIMIT {MOST}"
         );
-        let mut tx = self.reading(DOING).await?;
-        let rows = DB::query(&mut tx, look, DOING).await?;
-        let mut parked = Vec::new();
-        for row in &rows {
-            let (place, mut key) = read(row).map_err(damaged)?;
-            let place = DB::bytes(&place);
-            let count = format!(
-                "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE message_key = {place} LIMIT {MOST}) AS counted"
-            );
-            let counted = DB::query(&mut tx, count, DOING).await?;
-            let counted = counted.first().map_or(Ok(None), |row| row.number(0));
-            key.messages = counted.map_err(damaged)?.unwrap_or_default().unsigned_abs();
-            parked.push(key);
-        }
-        let ended = tx.rollback().await;
-        ended.map_err(|error| DB::store_error(error, DOING))?;
-        Ok(parked)
+        self.run(DOING, None, async |connection| {
+            let rows = DB::query(connection, look, DOING).await?;
+            let mut parked = Vec::new();
+            for row in &rows {
+                let (place, mut key) = read(row).map_err(damaged)?;
+                let place = DB::bytes(&place);
+                let count = format!(
+                    "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE message_key = {place} LIMIT {MOST}) AS counted"
+                );
+                key.messages = Self::count(connection, count).await?.unsigned_abs();
+                parked.push(key);
+            }
+            Ok(parked)
+        })
+        .await
     }
 
     /// Has a parked key go on with its oldest message, which has a fresh budget; whether it was
@@ -92,21 +93,16 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// Dropped at any await, the key goes on or does not. A second call changes nothing.
     pub async fn resume(&self, key: &str) -> Result<bool, Error> {
         let (claims, place) = (&self.tables.claims, place::<DB>(key));
-        let failed = |error| DB::store_error(error, DOING);
-        let begin = sqlx::AssertSqlSafe(DB::BEGIN);
-        let mut tx = self.pool.begin_with(begin).await.map_err(failed)?;
-        let look = format!(
-            "SELECT message_key FROM {claims} WHERE message_key = {place} AND blocked_since > 0 {}",
-            DB::LOCKING
-        );
-        let was_parked = !DB::query(&mut tx, look, DOING).await?.is_empty();
         let resume = format!(
             "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
              WHERE message_key = {place} AND blocked_since > 0"
         );
-        DB::query(&mut tx, resume, DOING).await?;
-        tx.commit().await.map_err(failed)?;
-        Ok(was_parked)
+        self.run(DOING, WRITING, async |connection| {
+            let was_parked = self.locks(connection, &place).await?;
+            DB::query(connection, resume, DOING).await?;
+            Ok(was_parked)
+        })
+        .await
     }
 
     /// Takes the oldest message out of a parked key, and has the key go on behind it; whether it
@@ -123,46 +119,48 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// Dropped at any await, the message is discarded or is not. A second call changes nothing.
     pub async fn discard(&self, key: &str, id: &str, reason: &str) -> Result<bool, Error> {
-        let failed = |error| DB::store_error(error, DOING);
-        let begin = sqlx::AssertSqlSafe(DB::BEGIN);
-        let mut tx = self.pool.begin_with(begin).await.map_err(failed)?;
         let Tables {
             messages, claims, ..
         } = &*self.tables;
         let (place, message) = (place::<DB>(key), DB::bytes(id.as_bytes()));
-        // No relay holds a parked key, and this lock keeps other calls from having it go on.
-        let lock = format!(
-            "UPDATE {claims} SET attempts = attempts + 1 WHERE message_key = {place} AND blocked_since > 0"
-        );
-        DB::query(&mut tx, lock, DOING).await?;
         let is_it = format!(
-            "SELECT count(*) FROM {claims} AS claimed JOIN {messages} AS message ON message.message_key = claimed.message_key
-             WHERE claimed.message_key = {place} AND claimed.blocked_since > 0 AND message.id = {message}
+            "SELECT count(*) FROM {messages} AS message WHERE message.id = {message} AND message.message_key = {place}
                AND message.number = (SELECT earlier.number FROM {messages} AS earlier WHERE earlier.message_key = {place}
                    ORDER BY earlier.number LIMIT 1)"
         );
-        let is_it = self.counts(&mut tx, is_it).await?;
-        if is_it {
-            let meant = format!("id = {message}");
-            let text = self.tables.set_aside::<DB>(&meant, reason)
-                + &format!("DELETE FROM {claims} WHERE message_key = {place}");
-            DB::query(&mut tx, text, DOING).await?;
-        }
-        let ended = match is_it {
-            true => tx.commit().await,
-            false => tx.rollback().await,
-        };
-        ended.map_err(failed)?;
+        let discard = self
+            .tables
+            .set_aside::<DB>(&format!("id = {message}"), reason)
+            + &format!("DELETE FROM {claims} WHERE message_key = {place}");
+        let is_it = self.run(DOING, WRITING, async |connection| {
+            let is_it =
+                self.locks(connection, &place).await? && Self::count(connection, is_it).await? > 0;
+            if is_it {
+                DB::query(connection, discard, DOING).await?;
+            }
+            Ok(is_it)
+        });
+        let is_it = is_it.await?;
         if is_it {
             tracing::warn!(id, reason, "a message was discarded");
         }
         Ok(is_it)
     }
 
-    async fn counts(&self, connection: &mut DB::Connection, look: String) -> Result<bool, Error> {
+    /// Locks a key that is parked; whether it was. No relay holds a parked key, and the lock keeps
+    /// other calls from having it go on.
+    async fn locks(&self, connection: &mut DB::Connection, place: &str) -> Result<bool, Error> {
+        let (claims, locking) = (&self.tables.claims, DB::LOCKING);
+        let look = format!(
+            "SELECT message_key FROM {claims} WHERE message_key = {place} AND blocked_since > 0 {locking}"
+        );
+        Ok(!DB::query(connection, look, DOING).await?.is_empty())
+    }
+
+    async fn count(connection: &mut DB::Connection, look: String) -> Result<i64, Error> {
         let rows = DB::query(connection, look, DOING).await?;
         let count = rows.first().map_or(Ok(None), |row| row.number(0));
-        Ok(count.map_err(damaged)? > Some(0))
+        Ok(count.map_err(damaged)?.unwrap_or_default())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     attempt::{Asking, goes_forward, try_current},
     error::Error,
     handle::TraceParent,
+    run,
     store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
 };
 
@@ -134,7 +135,10 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             let operation = attempt.operation_name().clone();
             return Err(Error::LeaseLost { operation });
         }
-        let id = message.identity(attempt.as_ref());
+        let (id, sending) = message.identity(attempt.as_ref());
+        if let Some(sending) = sending {
+            run::sends(connection, sending);
+        }
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
         let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;

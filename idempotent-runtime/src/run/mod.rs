@@ -48,7 +48,7 @@ pub(crate) use self::{
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{
     active_call::Instead,
-    open_transaction::{OpenTransaction, RecordedIn},
+    open_transaction::{OpenTransaction, RecordedIn, SentInside, sends},
     transaction::{Claimed, join, run_in},
 };
 

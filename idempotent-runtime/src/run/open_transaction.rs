@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    attempt::Sending,
     handle::Idempotency,
     identity::RecordId,
     record::{Draft, Moment},
@@ -33,6 +34,24 @@ struct Calls {
     /// The outcomes that were recorded first and last. A savepoint of the application's may take
     /// either back.
     recorded: [Option<RecordedIn>; 2],
+    sent: SentInside,
+}
+
+/// The messages that were sent in a transaction. When this is dropped, it has rolled back.
+#[derive(Debug, Default)]
+pub(crate) struct SentInside(Vec<Sending>);
+
+impl SentInside {
+    /// The transaction has committed, or may have.
+    pub(crate) fn stand(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for SentInside {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Sending::forget);
+    }
 }
 
 /// An outcome that was recorded in a transaction.
@@ -89,6 +108,11 @@ impl OpenTransaction {
         recorded.into_iter().flatten().collect()
     }
 
+    /// The messages that were sent, which stand if it commits.
+    pub(crate) fn take_sent(&self) -> SentInside {
+        std::mem::take(&mut self.calls().sent)
+    }
+
     /// Whether a call inside was dropped before it had ended.
     pub(crate) fn has_unfinished(&self) -> bool {
         self.calls().unfinished > 0
@@ -125,6 +149,11 @@ pub(super) fn recorded(connection: &dyn Any, recorded: RecordedIn) {
         let place = usize::from(calls.recorded[0].is_some());
         calls.recorded[place] = Some(recorded);
     });
+}
+
+/// Takes note of a message that is sent there.
+pub(crate) fn sends(connection: &dyn Any, sending: Sending) {
+    inside(connection, |calls| calls.sent.0.push(sending));
 }
 
 #[cfg(test)]

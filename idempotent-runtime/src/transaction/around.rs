@@ -17,7 +17,7 @@ use crate::{
     clock::{Timer as _, TokioTimer},
     error::Error,
     outcome::FromRefusal,
-    run::{OpenTransaction, RecordedIn},
+    run::{OpenTransaction, RecordedIn, SentInside},
     store::{Savepoint, StoreError, sealed::Sealed as _},
 };
 
@@ -124,14 +124,16 @@ where
                 return answer;
             }
             Turn::Again(last) => last,
-            Turn::Lost(recorded, value) => {
+            Turn::Lost(recorded, sent, value) => {
                 match settings.find_out(&recorded, LONGEST_SILENCE).await {
                     Fate::Committed => {
+                        sent.stand();
                         asking.note(false);
                         return Ok(value);
                     }
                     Fate::RolledBack => asking.refuse(silence::<T::Database>().into()),
                     Fate::Unknown { has_record } => {
+                        sent.stand();
                         return Err(asking.refuse(unknown(&recorded, has_record)));
                     }
                 }
@@ -150,8 +152,8 @@ enum Turn<V, E> {
     Answer(Result<V, E>),
     /// Nothing stands, and the body may run again. Inside is the answer if it may not.
     Again(E),
-    /// It is unknown whether these outcomes are committed, and the value with them.
-    Lost(Vec<RecordedIn>, V),
+    /// It is unknown whether these outcomes are committed, and the messages and the value with them.
+    Lost(Vec<RecordedIn>, SentInside, V),
 }
 
 impl<V, E: ShowsCauses> Turn<V, E> {
@@ -255,12 +257,21 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 );
             }
         };
+        let sent = open.take_sent();
         match answer(tx.commit()).await {
-            Ok(()) => (Turn::Answer(Ok(value)), true),
-            Err(error) => (
-                uncommitted::<DB, _, _>(asking, error, witnesses, value),
-                false,
-            ),
+            Ok(()) => {
+                sent.stand();
+                (Turn::Answer(Ok(value)), true)
+            }
+            Err(error) => match CommitFailure::of::<DB>(error) {
+                CommitFailure::Unknown => (Turn::Lost(witnesses, sent, value), false),
+                CommitFailure::Conflict(error) => (refused::<DB, _, _>(asking, error), false),
+                CommitFailure::Refused(source) => {
+                    let operation = unnamed();
+                    let refused = asking.refuse(Error::Commit { operation, source });
+                    (Turn::Answer(Err(refused)), false)
+                }
+            },
         }
     }
 }
@@ -303,21 +314,5 @@ fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreErro
     match again {
         true => Turn::Again(error),
         false => Turn::Answer(Err(error)),
-    }
-}
-
-fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
-    asking: &Asking,
-    error: sqlx::Error,
-    witnesses: Vec<RecordedIn>,
-    value: V,
-) -> Turn<V, E> {
-    match CommitFailure::of::<DB>(error) {
-        CommitFailure::Conflict(error) => refused::<DB, _, _>(asking, error),
-        CommitFailure::Refused(source) => Turn::Answer(Err(asking.refuse(Error::Commit {
-            operation: unnamed(),
-            source,
-        }))),
-        CommitFailure::Unknown => Turn::Lost(witnesses, value),
     }
 }

@@ -30,14 +30,28 @@ impl<DB: SqlDatabase> OwnedConnection<DB> {
         &mut self,
         isolation: Option<Isolation>,
     ) -> Result<Transaction<'_, DB>, StoreError> {
+        self.begin_with(DB::prepare(isolation), DB::begin(isolation))
+            .await
+    }
+
+    /// Begins a transaction that only reads, and locks nothing from its beginning.
+    pub(crate) async fn begin_reading(&mut self) -> Result<Transaction<'_, DB>, StoreError> {
+        self.begin_with(DB::prepare(None), "BEGIN".to_owned()).await
+    }
+
+    async fn begin_with(
+        &mut self,
+        prepare: Vec<String>,
+        begin: String,
+    ) -> Result<Transaction<'_, DB>, StoreError> {
         let Some(connection) = self.0.as_deref_mut() else {
             return Err(failure::<DB>(sqlx::Error::PoolClosed));
         };
-        for statement in DB::prepare(isolation) {
+        for statement in prepare {
             connection.execute(statement).await?;
         }
-        let begin = AssertSqlSafe(DB::begin(isolation));
-        connection.begin_with(begin).await.map_err(failure::<DB>)
+        let begun = connection.begin_with(AssertSqlSafe(begin)).await;
+        begun.map_err(failure::<DB>)
     }
 
     /// Gives a connection back on which no transaction is open.
@@ -79,13 +93,13 @@ pub(crate) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> 
 
 /// Whether the body waited for the lock of its own transaction. A database with one writer has it
 /// locked from the beginning, so that no other transaction is in the way of the body.
-pub(super) fn waited_for_itself<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+pub(crate) fn waited_for_itself<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     DB::ONE_WRITER && is_conflict::<DB>(error)
 }
 
 /// The refusal of a body that [`waited_for_itself`].
-pub(super) const USED_THE_POOL: Error = Error::InvalidPolicy(
-    "a statement of the body found the database locked, which its own transaction locks: run each statement on the connection that the body is given, and none on the pool or another connection",
+pub(crate) const USED_THE_POOL: Error = Error::InvalidPolicy(
+    "a statement of the body found the database locked, which its own transaction locks: run each statement on the connection that the body is given, and none on the pool or another connection; a body that uses another SQLite file, too, is refused so where that one stayed locked",
 );
 
 /// Whether the connection is gone.

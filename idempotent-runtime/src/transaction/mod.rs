@@ -16,7 +16,8 @@ pub use self::{around::transaction, database::SqlDatabase};
 pub(crate) use self::{
     backoff::Backoff,
     connection::{
-        CommitFailure, OwnedConnection, is_broken, is_conflict, is_stale, silence, silent,
+        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
+        silent, waited_for_itself,
     },
     database::sealed::Dialect,
     run::transact,

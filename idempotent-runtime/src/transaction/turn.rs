@@ -176,7 +176,10 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         let mut is_aborted = false;
         if let Err(error) = &own {
             let is_reason = self.settings.retry_if.is_reason(error);
-            if !is_reason && waited_for_itself::<DB>(error) {
+            // Calls over this file are refused before they wait, so a call that failed inside may
+            // have found another file locked.
+            let was_refused = claimed.as_ref().is_some_and(|it| it.attempt.is_refused());
+            if !is_reason && !was_refused && waited_for_itself::<DB>(error) {
                 let refused = Turn::Instead(Instead::Refused(USED_THE_POOL));
                 return (refused, self.roll_back(tx).await);
             }

@@ -193,7 +193,9 @@ fn texts(tables: &Tables, message: &Writing<'_>, key: &str) -> (String, Option<S
         );
     }
     let is_long = message.payload.len() > LONGEST_TEXT;
+    // A server may take an empty parameter for NULL.
     let values = match is_long {
+        true if message.headers.is_empty() => "?, ?, ?, x'', ?, ?".to_owned(),
         true => "?, ?, ?, ?, ?, ?".to_owned(),
         false => written_out::<MySql>(message),
     };
@@ -213,12 +215,15 @@ async fn insert_bytes(
     insert: String,
     message: &Writing<'_>,
 ) -> Result<(), StoreError> {
-    let query = sqlx::query(sqlx::AssertSqlSafe(insert))
+    let mut query = sqlx::query(sqlx::AssertSqlSafe(insert))
         .persistent(false)
         .bind(message.id.as_bytes())
         .bind(message.key)
-        .bind(message.topic.as_bytes())
-        .bind(&message.headers)
+        .bind(message.topic.as_bytes());
+    if !message.headers.is_empty() {
+        query = query.bind(&message.headers);
+    }
+    let query = query
         .bind(message.payload)
         .bind(message.trace_parent.as_deref().map(str::as_bytes));
     let inserted = sqlx::Executor::execute(connection, query).await;

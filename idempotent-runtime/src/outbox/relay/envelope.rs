@@ -46,7 +46,7 @@ impl Envelope {
     #[must_use]
     pub fn of(message: &Message, number: u64) -> Self {
         Self {
-            id: message.identity(None),
+            id: message.identity(None).0,
             topic: message.topic.clone(),
             key: message.key.clone(),
             number: message.key.is_some().then_some(number),

@@ -1,6 +1,6 @@
 //! The tries of a step: a connection, the step's row, the body, the fence, and the commit.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use sqlx::{Pool, Transaction};
 
@@ -26,7 +26,8 @@ use crate::{
     store::{Savepoint, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{
         Backoff, CommitFailure, Isolation, LONGEST_SILENCE, OwnedConnection, ShowsCauses,
-        SqlDatabase, is_broken, is_conflict, is_stale, silence, silent,
+        SqlDatabase, USED_THE_POOL, is_broken, is_conflict, is_stale, silence, silent,
+        waited_for_itself,
     },
 };
 
@@ -104,13 +105,9 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         let is_refused = own.is_err() && within.is_refused();
         self.asking.note(is_refused);
         if let Err(error) = &own {
-            let (is_conflict, is_stale) = (is_conflict::<DB>(error), is_stale::<DB>(error));
+            let reason = Reason::of::<DB>(error);
             let rolled_back = roll_back(timer, tx).await;
-            let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-            if rolled_back.is_ok() && !is_stale {
-                give_back(timer, owned).await;
-            }
-            if is_conflict || is_stale || is_gone {
+            if reason.may_run_again(timer, rolled_back, owned).await? {
                 return Ok(Ended::Conflict(own));
             }
             return failed(permit, typed, own, is_refused).await;
@@ -187,16 +184,14 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         let own = within.enter(body(&mut *tx, context)).await;
         self.asking.note(own.is_err() && within.is_refused());
         if let Err(error) = &own {
-            let (is_conflict, is_stale) = (is_conflict::<DB>(error), is_stale::<DB>(error));
+            let reason = Reason::of::<DB>(error);
             let rolled_back = roll_back(timer, tx).await;
-            let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-            if rolled_back.is_ok() && !is_stale {
-                give_back(timer, owned).await;
-            }
-            return Ok(match is_conflict || is_stale || is_gone {
-                true => Ended::Conflict(own),
-                false => Ended::Own(own),
-            });
+            return Ok(
+                match reason.may_run_again(timer, rolled_back, owned).await? {
+                    true => Ended::Conflict(own),
+                    false => Ended::Own(own),
+                },
+            );
         }
         check_end(timer, savepoint, &mut tx, &operation).await?;
         let committed = race(tx.commit(), timer.sleep(LONGEST_SILENCE)).await;
@@ -216,6 +211,47 @@ fn may_run_again<DB: SqlDatabase, T, E>(ended: &Result<Ended<T, E>, Error>) -> b
             is_conflict::<DB>(error) || is_broken::<DB>(error) || is_stale::<DB>(error)
         }
         _ => false,
+    }
+}
+
+/// Why a body has returned an `Err`.
+#[derive(PartialEq)]
+enum Reason {
+    ItsOwn,
+    /// Another transaction was in its way, or its connection broke.
+    InTheWay,
+    /// Its connection may only read.
+    Stale,
+    /// It waited for the lock of its own transaction.
+    Itself,
+}
+
+impl Reason {
+    fn of<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> Self {
+        match () {
+            () if waited_for_itself::<DB>(error) => Self::Itself,
+            () if is_stale::<DB>(error) => Self::Stale,
+            () if is_conflict::<DB>(error) => Self::InTheWay,
+            () => Self::ItsOwn,
+        }
+    }
+
+    /// Gives the connection back where it was rolled back. Returns whether the body may run again.
+    async fn may_run_again<DB: SqlDatabase>(
+        self,
+        timer: &dyn Timer,
+        rolled_back: sqlx::Result<()>,
+        owned: OwnedConnection<DB>,
+    ) -> Result<bool, Error> {
+        let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
+        if rolled_back.is_ok() && self != Self::Stale {
+            give_back(timer, owned).await;
+        }
+        match self {
+            Self::Itself => Err(USED_THE_POOL),
+            Self::ItsOwn => Ok(is_gone),
+            Self::InTheWay | Self::Stale => Ok(true),
+        }
     }
 }
 

@@ -1,9 +1,14 @@
 //! Ids: a message is there once, whatever runs again.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use idempotent_runtime::{
     Error, Idempotency,
     outbox::{Outbox, OutboxDatabase},
+    transaction::{Transact, transaction},
 };
+
+use sqlx::Database;
 
 use super::{count, outbox, placed};
 use crate::transactions::{PlaceError, shop::Shop};
@@ -13,6 +18,7 @@ on_every_database![
     another_message_under_an_id_that_is_there_is_refused_and_the_transaction_goes_on,
     a_clone_keeps_the_id_and_a_new_message_has_another,
     a_body_that_runs_again_sends_the_same_messages,
+    mend_09_a_transaction_that_is_tried_again_sends_the_same_messages,
 ];
 
 async fn a_message_under_an_id_that_is_there_is_not_written_again<
@@ -123,4 +129,50 @@ async fn a_body_that_runs_again_sends_the_same_messages<S: Shop<Database: Outbox
     let other = run_and_fail(&shop, &idem, &outbox, "order-8").await;
     assert!(other.iter().all(|id| !first.contains(id)));
     assert_eq!(count(&shop).await, 6);
+}
+
+/// Sends two equal messages in a transaction inside the body of a call, which fails. The first
+/// tries of the transaction roll back. Returns the ids that stand.
+async fn try_and_fail<S: Shop<Database: OutboxDatabase>>(
+    shop: &S,
+    idem: &Idempotency,
+    outbox: &Outbox<S::Database>,
+    tries: usize,
+) -> Vec<String> {
+    let (ids, runs) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let (ids, runs) = (&ids, &runs);
+    let body = async move |tx: &mut <S::Database as Database>::Connection| {
+        let mut sent = Vec::new();
+        for _ in 0..2 {
+            sent.push(outbox.send(tx, placed(7).key("customer-7")).await?);
+        }
+        if runs.fetch_add(1, Ordering::SeqCst) < tries {
+            return Err(PlaceError::SoldOut);
+        }
+        *ids.lock().expect("no panic") = sent;
+        Ok(())
+    };
+    let call = idem.call("orders.place").key("k").release_errors();
+    let failed = call.run(async |_| {
+        // The second one is not tried again by the library, and by the body.
+        let again = Transact::new(shop.pool()).retry_if(|_: &PlaceError| tries == 1);
+        if transaction(again, body).await.is_err() {
+            transaction(shop.pool(), body).await?;
+        }
+        Err::<(), _>(PlaceError::SoldOut)
+    });
+    assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
+    ids.lock().expect("no panic").clone()
+}
+
+async fn mend_09_a_transaction_that_is_tried_again_sends_the_same_messages<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let (idem, outbox) = (Idempotency::memory(), outbox(&shop).await);
+    let first = try_and_fail(&shop, &idem, &outbox, 0).await;
+    assert_ne!(first[0], first[1]);
+    assert_eq!(try_and_fail(&shop, &idem, &outbox, 1).await, first);
+    assert_eq!(count(&shop).await, 2);
 }

@@ -8,7 +8,7 @@ use super::{
     broker::{Broker, send, start},
     count, numbers, outbox, placed, prefix,
 };
-use crate::transactions::shop::Shop;
+use crate::{cancellation::polled, transactions::shop::Shop};
 
 on_every_database![
     a_parked_key_is_listed_with_its_oldest_message,
@@ -16,6 +16,7 @@ on_every_database![
     a_message_that_is_discarded_lets_those_behind_it_go,
     only_the_message_that_was_seen_is_discarded,
     a_message_without_a_key_is_set_aside_and_its_lane_goes_on,
+    mend_17_a_look_that_is_dropped_leaves_no_transaction_to_the_pool,
 ];
 
 /// A broker that takes no message of this payload.
@@ -142,4 +143,32 @@ async fn a_message_without_a_key_is_set_aside_and_its_lane_goes_on<
     assert_eq!(arrived, (0..100).collect::<Vec<_>>());
     let rejected = format!("SELECT count(*) FROM {}outbox_rejected", prefix(&shop));
     assert_eq!(numbers(&shop, rejected).await, [1]);
+}
+
+async fn mend_17_a_look_that_is_dropped_leaves_no_transaction_to_the_pool<
+    S: Shop<Database: OutboxDatabase>,
+>(
+    shop: S,
+) {
+    let made = outbox(&shop).await;
+    let options = shop.pool().options().clone().max_connections(1);
+    let options = options.min_connections(0);
+    let pool = options.connect_lazy_with((*shop.pool().connect_options()).clone());
+    let outbox = Outbox::new(&pool).prefix(&prefix(&shop)).expect("a prefix");
+    let mut polls = 1;
+    loop {
+        let mut look = Box::pin(outbox.parked());
+        let answer = polled(&mut look, polls).await;
+        drop(look);
+        let mut connection = pool.acquire().await.expect("a connection");
+        let order = i64::try_from(polls).expect("a few");
+        shop.order(&mut connection, order).await.expect("a row");
+        let orders = shop.orders().await;
+        assert!(orders.contains(&order), "{polls}: it is in a transaction");
+        polls += 1;
+        if answer.is_some() {
+            break;
+        }
+    }
+    drop(made);
 }

@@ -228,7 +228,23 @@ async fn messages<S: Shop<Database: OutboxDatabase>>(shop: &S) -> Outbox<S::Data
     }
     let sent = sends(shop, &outbox, message(15, "e")).await;
     assert_eq!(sent.as_deref(), Ok("e"));
+    takes_a_long_one(shop, &outbox).await;
     outbox
+}
+
+/// A long message without headers is sent, and sent again; nothing of it is left.
+async fn takes_a_long_one<S: Shop<Database: OutboxDatabase>>(
+    shop: &S,
+    outbox: &Outbox<S::Database>,
+) {
+    let outbox = outbox.clone().max_payload(1 << 20);
+    let mut tx = shop.begin().await.expect("a transaction");
+    for _ in 0..2 {
+        let message = Message::raw("orders.placed", vec![7; 300 * 1024]).id("long");
+        let sent = outbox.send(&mut tx, message).await;
+        assert_eq!(sent.as_deref(), Ok("long"));
+    }
+    tx.rollback().await.expect("it rolls back");
 }
 
 async fn relayed<DB: OutboxDatabase>(outbox: &Outbox<DB>) {
