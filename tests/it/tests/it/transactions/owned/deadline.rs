@@ -110,7 +110,11 @@ async fn mend_18_a_duplicate_waits_for_a_locked_file_as_long_as_it_may() {
 /// No try is refused for that, however often the file is found locked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mend_18_a_locked_file_is_waited_for_until_the_deadline() {
-    let (shop, gate, clock) = (busy_for(SECOND / 50).await, Gate::new(), ManualClock::new());
+    let (shop, gate, clock) = (
+        busy_for(Duration::ZERO).await,
+        Gate::new(),
+        ManualClock::new(),
+    );
     let idem = by(&shop, &clock);
     let (first, ()) = tokio::join!(place_at(&shop, &gate), async {
         gate.arrived(1).await;
@@ -120,14 +124,20 @@ async fn mend_18_a_locked_file_is_waited_for_until_the_deadline() {
             .in_flight(InFlight::Wait(3_600 * SECOND))
             .transact(how, async |_| Ok(2));
         let time = async {
-            for turn in 0_u64.. {
-                clock.await_sleepers(1).await;
-                // Each sleep is a look that found the file locked, or the limit of the next one.
-                if turn == 64 {
+            for looks in 1_u64.. {
+                // A short sleep follows a look that found the file locked. The limit of a look is
+                // the deadline.
+                let pause = loop {
+                    clock.await_sleepers(1).await;
+                    match clock.until_next() {
+                        Some(pause) if !pause.is_zero() && pause < SECOND => break pause,
+                        _ => tokio::task::yield_now().await,
+                    }
+                };
+                if looks == 16 {
                     gate.open();
                 }
-                clock.advance(Duration::from_micros(100));
-                tokio::task::yield_now().await;
+                clock.advance(pause);
             }
         };
         let placed: Placed = tokio::select! {
