@@ -17,6 +17,7 @@ use crate::{
 
 on_every_store![
     mend_21_a_number_that_fails_each_time_is_shown_and_skipped,
+    mend_21_a_number_counts_its_own_failures_alone,
     mend_21_a_number_that_fails_is_settled_with_an_outcome,
     mend_21_a_number_that_fails_after_a_takeover_is_skipped,
     mend_21_a_refusal_names_the_number_that_is_uncertain,
@@ -28,7 +29,10 @@ on_every_store![
 mod transacted {
     use super::*;
 
-    on_every_database![mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped];
+    on_every_database![
+        mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped,
+        mend_21_a_number_that_fails_in_a_transaction_of_yours_is_shown,
+    ];
 }
 
 /// Says what was logged from here on by this thread.
@@ -88,6 +92,17 @@ async fn mend_21_a_number_that_fails_each_time_is_shown_and_skipped(world: World
     assert_eq!(failing(&owner).await, None);
     assert_decided(apply(&world, &stream, 2).await, Decision::Past { last: 2 });
     assert_applied(apply(&world, &stream, 3).await, 3);
+}
+
+/// The handle that counts has not seen how the number before it ended.
+async fn mend_21_a_number_counts_its_own_failures_alone(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    fail(&owner, 1).await;
+    fail(&owner, 1).await;
+    assert_applied(apply(&world, &account(&other), 1).await, 1);
+    fail(&owner, 2).await;
+    let told = failing(&owner).await.expect("it fails");
+    assert_eq!((told.number, told.attempts), (2, 1));
 }
 
 async fn mend_21_a_number_that_fails_is_settled_with_an_outcome(world: World) {
@@ -258,4 +273,21 @@ async fn mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped
     assert!(matches!(copy.await, Ok(Decision::Replayed(2))));
     assert_applied(plain(place(&shop, &stream, 3).await), 3);
     assert_eq!(shop.orders().await, [3]);
+}
+
+async fn mend_21_a_number_that_fails_in_a_transaction_of_yours_is_shown<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let stream = stream(&shop);
+    for attempts in 1..=2 {
+        let mut tx = shop.begin().await.expect("a transaction");
+        let call = stream.clone().number(1);
+        let staged = call.run_in(&mut *tx, async |_| Err::<i64, _>(PlaceError::SoldOut));
+        let failed = staged.await.commit(tx).await;
+        assert!(matches!(failed, Err(PlaceError::SoldOut)), "{failed:?}");
+        let failing = position(&stream).await.failing.expect("it fails");
+        assert_eq!((failing.number, failing.attempts), (1, attempts));
+    }
 }
