@@ -1,6 +1,7 @@
 //! The outbox: messages that are committed with the rows of a transaction.
 
 mod bad_input;
+mod batches;
 pub(crate) mod broker;
 mod faults;
 mod ids;
