@@ -84,6 +84,23 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        error::Error,
+        store::{StoreError, StoreErrorKind},
+    };
+
+    #[test]
+    fn mend_24_a_store_that_has_to_be_mended_is_not_told_as_unavailable() {
+        for (kind, code) in [
+            (StoreErrorKind::Unavailable, Code::UNAVAILABLE),
+            (StoreErrorKind::Denied, Code::INTERNAL),
+        ] {
+            let error = Error::from(StoreError::new(kind, "claiming a key"));
+            let response = respond(&Problem::from(&error));
+            let told = &response.headers()[GRPC_STATUS];
+            assert_eq!(*told, HeaderValue::from(u16::from(code.0)), "{kind:?}");
+        }
+    }
 
     #[test]
     fn s_116_a_message_may_hold_any_text() {

@@ -67,6 +67,23 @@ async fn mend_24_a_store_that_has_to_be_mended_is_an_error_once_a_route_a_minute
 }
 
 #[tokio::test]
+async fn mend_24_each_kind_of_failure_is_told_by_itself() {
+    use StoreErrorKind::{Configuration, Denied};
+    const NAME: &str = "mend24.kinds";
+    let (shop, _clock) = failing(NAME, Denied);
+    let ((), said) = said_during(async {
+        for kind in [Denied, Configuration, Denied, Configuration] {
+            shop.store.heal();
+            shop.store.outage(kind);
+            shop.send(charge()).await;
+        }
+    })
+    .await;
+
+    assert_eq!(told(&said, "ERROR", NAME).len(), 2, "{said}");
+}
+
+#[tokio::test]
 async fn mend_24_a_store_that_does_not_answer_is_a_warning() {
     const NAME: &str = "mend24.unavailable";
     let store = FaultyStore::new(MemoryStore::new());
