@@ -173,6 +173,8 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
         || Rules::ietf().lease("99ms"),
         || Rules::ietf().ttl(Duration::MAX),
         || Rules::ietf().lease("1h").ttl("1m"),
+        // Longer than the ttl of the handle.
+        || Rules::ietf().lease("48h"),
     ] {
         let of_all = IdempotencyLayer::builder(Idempotency::memory()).rules(rules());
         let of_a_route = IdempotencyLayer::builder(Idempotency::memory());
