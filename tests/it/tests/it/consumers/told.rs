@@ -1,7 +1,7 @@
 //! Observers are told of every disposition, by a kind that they can count.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io,
     sync::{Arc, Mutex},
 };
@@ -91,18 +91,20 @@ async fn mend_28_a_dead_letter_is_logged_with_consumer_message_and_record() {
     ))
     .await;
 
-    for said in [alone, in_a_batch] {
-        let mut lines = said.lines();
-        let line = lines.rfind(|line| line.contains("WARN") && line.contains("dead letter"));
-        let line = line.expect("it is logged");
-        for part in [
-            "consumer=\"billing\"",
-            "message_id=\"6d7da0824c852731\"",
-            &format!("record=\"{record}\""),
-        ] {
-            assert!(line.contains(part), "{part} in {line}");
+    for (said, letters) in [(alone, 1), (in_a_batch, 2)] {
+        let is_one = |line: &&str| line.contains("WARN") && line.contains("dead letter");
+        let lines: Vec<_> = said.lines().filter(is_one).collect();
+        assert_eq!(lines.len(), letters, "{said}");
+        for line in lines {
+            for part in [
+                "consumer=\"billing\"",
+                "message_id=\"6d7da0824c852731\"",
+                &format!("record=\"{record}\""),
+            ] {
+                assert!(line.contains(part), "{part} in {line}");
+            }
+            assert!(!line.contains("order-4242"), "no id in {line}");
         }
-        assert!(!line.contains("order-4242"), "no id in {line}");
     }
 }
 
@@ -120,4 +122,36 @@ async fn mend_28_a_call_that_is_to_be_settled_is_logged_with_its_whole_id() {
     };
     let mut warnings = said.lines().filter(|line| line.contains("WARN"));
     assert!(warnings.any(|line| line.contains(&id.to_hex())), "{said}");
+}
+
+/// Somebody may have to settle a call that has no outcome, too.
+#[tokio::test]
+async fn mend_28_a_call_whose_outcome_is_lost_is_logged_with_its_whole_id() {
+    type Unkept = HashMap<(u8, u8), u8>;
+    let idem = Idempotency::memory();
+    let id = |operation| {
+        let key = Key::from_part("k").expect("a key");
+        RecordId::new(operation, None, key.framed()).to_hex()
+    };
+    let unkept = async |_| Ok::<_, Error>(Unkept::from([((1, 2), 3)]));
+
+    let (_, of_a_value) = said_during(idem.call("told.unkept").key("k").run(unkept)).await;
+    let ((), of_a_drop) = said_during(async {
+        let call = idem.call("told.dropped").key("k");
+        let call = call.run(async |_| std::future::pending::<Result<(), Error>>().await);
+        tokio::select! {
+            biased;
+            ended = call => panic!("{ended:?}"),
+            () = std::future::ready(()) => {}
+        }
+    })
+    .await;
+
+    for (said, operation) in [(of_a_value, "told.unkept"), (of_a_drop, "told.dropped")] {
+        let mut warnings = said.lines().filter(|line| line.contains("WARN"));
+        assert!(
+            warnings.any(|line| line.contains(&id(operation))),
+            "{operation}: {said}"
+        );
+    }
 }

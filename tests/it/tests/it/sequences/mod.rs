@@ -168,7 +168,10 @@ async fn the_same_number_with_other_arguments_is_a_reused_key(world: World) {
         call.run(async |_| Ok::<u64, ApplyError>(0))
     };
     let reused = other(1).await.expect_err("other arguments").ours();
-    assert!(matches!(reused, Error::KeyReused { .. }), "{reused:?}");
+    let Error::KeyReused { differing, .. } = reused else {
+        panic!("{reused:?}")
+    };
+    assert_eq!(differing, ["arguments"]);
 
     let (gate, task) = begin(&owner, &account, 2).await;
     let reused = other(2).await.expect_err("other arguments").ours();

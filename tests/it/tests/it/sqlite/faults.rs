@@ -276,7 +276,8 @@ async fn mend_27_an_error_of_the_store_says_its_cause_and_blames_no_migration_fo
     let nowhere = folder.path().join("no such folder").join("records.db");
     let error = SqliteStore::open(&nowhere).await.expect_err("no folder");
     let said = Error::from(error).to_string();
-    assert!(said.contains("unable to open database file"), "{said}");
+    let words = said.matches("unable to open database file").count();
+    assert_eq!(words, 1, "{said}");
 
     let (path, store) = opened(&folder).await;
     let trigger = "CREATE TRIGGER refuses BEFORE INSERT ON idempotent_records BEGIN SELECT RAISE(ABORT, 'closed for the night'); END";

@@ -129,9 +129,10 @@ async fn j04_a_step_with_other_arguments_is_refused<S: Shop<Database: SqlDatabas
     );
     let answer = call(&idem, async || posts(8, Ok(())).await).await;
     let changed = Err(PlaceError::Idempotency(Error::InvalidPolicy("")));
-    let Err(PlaceError::Idempotency(Error::StepChanged { .. })) = answer else {
+    let Err(PlaceError::Idempotency(Error::StepChanged { differing, .. })) = answer else {
         panic!("{:?}", answer.or(changed));
     };
+    assert_eq!(differing, ["arguments"]);
     assert_eq!(shop.orders().await, [7]);
 }
 

@@ -18,6 +18,7 @@ on_every_store![
     j07_a_value_that_cannot_be_kept_is_not_replayable,
     j07_a_reference_is_loaded_on_every_attempt,
     a_step_with_other_arguments_is_refused,
+    mend_34_arguments_of_a_step_that_were_given_whole_are_called_by_their_word,
     a_step_of_another_type_is_unreadable_or_upgraded,
     steps_may_be_added_removed_and_reordered,
 ];
@@ -194,6 +195,21 @@ async fn a_step_with_other_arguments_is_refused(world: World) {
     let call = owner.call("trip").key("k").release_errors();
     assert_eq!(call.run(async |_| charge(1)().await).await, Ok(1));
     assert_eq!(world.runs("charge"), 1);
+}
+
+async fn mend_34_arguments_of_a_step_that_were_given_whole_are_called_by_their_word(world: World) {
+    let owner = world.owner().await;
+    let charge = |amount: u32| {
+        async move || {
+            let body = async |_| Ok::<_, Refused>(amount);
+            step("charge", body).arguments(&amount).await
+        }
+    };
+    let answer = twice(&owner, charge(1), charge(2)).await;
+    let Err(Refused::Ours(Error::StepChanged { differing, .. })) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(differing, ["arguments"]);
 }
 
 async fn a_step_of_another_type_is_unreadable_or_upgraded(world: World) {
