@@ -14,16 +14,25 @@ mod transaction;
 
 use std::{future::Future, pin::Pin};
 
-pub use self::{builder::CallBuilder, raw::RawEnding};
+pub use self::builder::CallBuilder;
 pub use crate::outcome::{
     Classified, LeftUncertain, Recorded, Reference, Released, Upgraded, Whole,
 };
+pub use crate::record::RawEnding;
 use crate::{
     error::Error,
+    handle::Idempotency,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     request::Call,
     run::{ActiveCall, Typed, run_detached, run_pinned},
 };
+
+impl Idempotency {
+    /// Begins a call of the operation called `name`: the method form of the attribute.
+    pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
+        CallBuilder::new(self, name.into())
+    }
+}
 
 /// The bounds name the value and the error, and the body comes first, for the sake of what the
 /// compiler reports: a return type that is no `Result` is one mistake, not one for each bound on

@@ -101,54 +101,49 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod attempt;
 pub mod call;
-pub mod clock;
-mod codec;
 pub mod consumer;
-mod duration;
-mod error;
-pub mod fingerprint;
-mod framing;
+mod drive;
+mod engine;
 pub mod guide;
 mod handle;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod http;
-pub mod identity;
-pub mod key;
-#[doc(hidden)]
-pub mod lease;
-mod observe;
-mod operation;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
 )]
 pub mod outbox;
-mod outcome;
-pub mod policy;
+#[doc(hidden)]
+pub mod protocol;
 pub mod record;
-mod request;
-mod run;
 pub mod sequence;
-mod sha256;
 pub mod step;
 pub mod store;
-mod sync;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
+mod value;
+
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
 )]
-pub mod transaction;
+pub use crate::drive::transaction;
 #[cfg(feature = "wire")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wire")))]
-pub mod wire;
+pub use crate::value::wire;
+pub use crate::value::{clock, fingerprint, identity, key, policy};
+use crate::{
+    drive::{request, run},
+    engine::{attempt, observe},
+    handle::operation,
+    record::{duration, error, outcome},
+    value::{codec, framing, race, sha256, sync},
+};
 
 #[doc(inline)]
 pub use crate::call::{CallBuilder, RawEnding};
@@ -167,11 +162,11 @@ pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},
     codec::{Codec, Read},
     duration::IntoDuration,
-    error::{BoxError, Error, Unreadable},
+    engine::steps::StepContext,
+    error::{BoxError, Error, NotSettled, Unreadable},
     fingerprint::FingerprintKey,
     handle::{
-        AsHandle, Builder, Idempotency, NotSettled, PurgeTask, Settle, SettleStep, Status,
-        StoredOutcome,
+        AsHandle, Builder, Idempotency, PurgeTask, Settle, SettleStep, Status, StoredOutcome,
     },
     key::{KeyPart, KeyWriter, text},
     observe::{
@@ -185,7 +180,7 @@ pub use crate::{
         Unrecorded, Verdict,
     },
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
-    step::{StepContext, Undo, step, step_version},
+    step::{Undo, step, step_version},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 
@@ -223,7 +218,7 @@ pub mod __private {
 pub mod __client {
     pub use crate::{
         framing::{Hex, read_framed, write_framed},
-        request::LONGEST,
+        record::limits::LONGEST,
         sha256::sha256,
     };
 

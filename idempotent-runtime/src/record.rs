@@ -1,9 +1,16 @@
 //! The contents of a store: the record of one key, and the draft of its next version.
 
+pub(crate) mod answers;
 pub(crate) mod draft;
-mod outcome;
+pub(crate) mod duration;
+pub(crate) mod error;
+pub(crate) mod label;
+pub(crate) mod limits;
+pub(crate) mod outcome;
+mod raw_ending;
+mod raw_outcome;
 mod step;
-mod time;
+pub(crate) mod store_error;
 mod token;
 mod version;
 
@@ -11,15 +18,15 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     draft::{Draft, Moment},
-    outcome::{OutcomeKind, RawOutcome},
+    raw_ending::RawEnding,
+    raw_outcome::{OutcomeKind, RawOutcome},
     step::{ListedStep, Step, StepName, StepNames, StepState},
-    time::{Time, micros},
     token::{FencingToken, TokenRule},
     version::{AttemptId, Version},
 };
+pub use crate::value::{Time, micros};
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    lease::sequence::Stored,
     policy::OnCrash,
 };
 
@@ -97,12 +104,6 @@ impl Record {
     pub fn is_stream(&self) -> bool {
         let outcome = self.outcome.as_ref();
         outcome.is_some_and(|outcome| outcome.kind == OutcomeKind::Stream)
-    }
-
-    /// Tells whether it is that of a stream in which a number passed a smaller one, whose holder
-    /// vanished.
-    pub(crate) fn passes(&self) -> bool {
-        self.is_stream() && Stored::read(self).is_ok_and(|it| it.passes())
     }
 
     /// Whether the call happened, and the outcome that it had could not be kept.

@@ -8,6 +8,7 @@
     reason = "talking to the terminal is its job"
 )]
 
+mod floors;
 mod plan;
 mod run;
 mod servers;
@@ -23,7 +24,8 @@ use servers::Servers;
 
 const USAGE: &str = "\
 usage: cargo xtask test                every test and doc test, with the examples that they run
-       cargo xtask lint                formatting, clippy, documentation, licences
+       cargo xtask lint                formatting, floors, clippy, documentation, licences
+       cargo xtask floors              whether each room imports rooms below it alone
        cargo xtask servers [NAME...]   the servers of the tests, or these, until Ctrl-C";
 
 fn main() -> ExitCode {
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["test"] => run::all(&plan::test()),
         ["lint"] => run::all(&plan::lint()),
+        ["floors"] => floors::check(),
         ["help"] | [.., "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

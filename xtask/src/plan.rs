@@ -87,6 +87,7 @@ pub(crate) fn lint() -> Vec<Step> {
     let features = all_features();
     let mut steps = vec![
         step("formatting", "fmt --all --check"),
+        step("floors", "run --quiet --package xtask -- floors"),
         step(
             "clippy",
             &format!("clippy --workspace {features} --all-targets -- -D warnings"),

@@ -68,31 +68,3 @@ fn every_argument_of_the_attribute_stands_in_the_readme_and_in_the_manual() {
         }
     }
 }
-
-/// The core serves every front end, and knows none: one more is a folder, and touches nothing else.
-#[test]
-fn the_core_names_no_front_end() {
-    let core = root().join("idempotent-runtime/src");
-    let mut folders = vec![core.clone()];
-    let mut wrong = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            let inside = path.strip_prefix(&core).expect("it is inside");
-            // The HTTP key knows its caller where there is a layer, and pages show whole programs.
-            let is_apart = ["http", "testing", "lib.rs", "wire/key", "guide"];
-            if is_apart.iter().any(|apart| inside.starts_with(apart)) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text = fs::read_to_string(&path).expect("text");
-            let names = ["crate::http", "\"tower\"", "\"axum\"", "\"client\""];
-            let named = names.into_iter().filter(|name| text.contains(name));
-            wrong.extend(named.map(|name| format!("{}: {name}", inside.display())));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:?}");
-}

@@ -7,7 +7,7 @@ use crate::{
     attempt::Attempt,
     error::Error,
     observe::CallReport,
-    record::RawOutcome,
+    record::{RawEnding, RawOutcome},
     run::{run_raw, run_raw_detached},
 };
 
@@ -67,21 +67,4 @@ impl<P, K> CallBuilder<P, K> {
     {
         run_raw_detached(self.call.prepare().map_err(Box::new), body)
     }
-}
-
-/// How a body on bytes ends; its own caller gets the outcome in each case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RawEnding {
-    /// This is the outcome: it is recorded, and answers duplicates.
-    Record(RawOutcome),
-    /// It happened, and its outcome is not to be kept: duplicates get [`Error::NotReplayable`].
-    RecordWithoutOutcome(RawOutcome),
-    /// Nothing happened: a retry runs again.
-    Release(RawOutcome),
-    /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as
-    /// if this one had not been.
-    NotBegun(RawOutcome),
-    /// It is unknown what happened.
-    Uncertain(RawOutcome),
 }

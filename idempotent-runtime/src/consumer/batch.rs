@@ -18,8 +18,8 @@ use crate::{
     error::{BoxError, Error},
     identity::RecordId,
     outcome::OnError,
+    race::survive,
     record::Subject,
-    run::survive,
 };
 
 /// An item of a batch, as far as it is known what becomes of it.

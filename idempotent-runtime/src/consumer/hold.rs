@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{attempt::Attempt, clock::Timer, error::BoxError, run::race};
+use crate::{attempt::Attempt, clock::Timer, error::BoxError, race::race};
 
 type Extending<'a> = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>>;
 

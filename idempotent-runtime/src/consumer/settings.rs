@@ -9,7 +9,8 @@ use crate::{
     handle::Idempotency,
     key::{Key, KeyPart},
     policy::{InFlight, OnCrash},
-    request::{INBOX, LONGEST, check_durations, check_lease},
+    record::limits::{LONGEST, check_durations, check_lease},
+    request::INBOX,
 };
 
 /// Says what becomes of a message whose handler failed for good: the `Err` is recorded.

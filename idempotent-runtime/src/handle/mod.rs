@@ -3,6 +3,7 @@
 mod builder;
 mod inspect;
 mod open;
+pub(crate) mod operation;
 mod park;
 mod purge;
 mod scope;
@@ -11,10 +12,7 @@ mod settle_step;
 
 use std::{
     collections::{BTreeMap, btree_map},
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -24,30 +22,28 @@ pub use self::{
     inspect::{Status, StoredOutcome},
     purge::PurgeTask,
     scope::AsHandle,
-    settle::{NotSettled, Settle},
+    settle::Settle,
     settle_step::SettleStep,
 };
 pub(crate) use self::{
-    builder::{Defaults, Parts},
     scope::{enter_again, in_force},
     settle::{is_about_to_be_recorded, put},
 };
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-use crate::run::in_process::InProcess;
 use crate::{
     attempt::Attempt,
-    call::CallBuilder,
     clock::Timer,
     codec::Coder,
+    engine::{
+        Engine,
+        parts::{Defaults, Parts, TraceParent},
+    },
     error::Error,
     fingerprint::FingerprintKey,
     key::Key,
     observe::{FrontEndEvent, Observers},
     operation::{Operation, Site},
-    outcome::{Outline, Recorded, Stored, Whole},
+    outcome::{Outline, Stored},
     record::Holder,
-    run::heartbeat::Heartbeats,
-    sequence::Failing,
     store::{MemoryStore, Store},
 };
 
@@ -81,32 +77,15 @@ pub struct Idempotency(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    id: u64,
-    parts: Parts,
-    heartbeats: Heartbeats,
+    engine: Arc<Engine>,
     purgers: Purgers,
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    in_process: InProcess,
-    /// The relays that look for messages after a commit.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    relays: Mutex<Vec<Weak<tokio::sync::Notify>>>,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
-    failing: Failing,
-}
-
-/// A handle that does not keep what it leads to.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakHandle(Weak<Inner>);
-
-impl WeakHandle {
-    pub(crate) fn upgrade(&self) -> Option<Idempotency> {
-        self.0.upgrade().map(Idempotency)
-    }
 }
 
 impl Idempotency {
-    pub(crate) fn downgrade(&self) -> WeakHandle {
-        WeakHandle(Arc::downgrade(&self.0))
+    /// Names the handle in this process.
+    pub(crate) fn id(&self) -> u64 {
+        self.0.engine.id()
     }
 
     /// Begins to set up a handle over a store.
@@ -126,64 +105,15 @@ impl Idempotency {
     }
 
     pub(crate) fn from_parts(parts: Parts) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let heartbeats = Heartbeats::new(
-            Arc::clone(&parts.store),
-            Arc::clone(&parts.timer),
-            parts.observers.clone(),
-            parts.defaults.max_run_time,
-        );
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Self(Arc::new(Inner {
-            id,
-            parts,
-            heartbeats,
+            engine: Arc::new(Engine::new(parts)),
             purgers: Purgers::default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-            in_process: InProcess::default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-            relays: Mutex::default(),
             operations: Mutex::default(),
-            failing: Failing::default(),
         }))
     }
 
-    /// Names the handle in this process.
-    pub(crate) fn id(&self) -> u64 {
-        self.0.id
-    }
-
-    /// The calls of this process that run in transactions.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn in_process(&self) -> &InProcess {
-        &self.0.in_process
-    }
-
-    /// The numbers whose calls fail.
-    pub(crate) fn failing(&self) -> &Failing {
-        &self.0.failing
-    }
-
-    /// Wakes a relay whenever a transactional call has committed.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn wakes(&self, relay: &Arc<tokio::sync::Notify>) {
-        let mut relays = self.0.relays.lock().unwrap_or_else(PoisonError::into_inner);
-        relays.retain(|relay| relay.strong_count() > 0);
-        relays.push(Arc::downgrade(relay));
-    }
-
-    /// Says that a transactional call has committed, now or before.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn has_committed(&self) {
-        let relays = self.0.relays.lock().unwrap_or_else(PoisonError::into_inner);
-        for relay in relays.iter().filter_map(Weak::upgrade) {
-            relay.notify_one();
-        }
-    }
-
-    /// Begins a call of the operation called `name`: the method form of the attribute.
-    pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
-        CallBuilder::new(self, name.into())
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
     }
 
     /// The annotated functions that this handle has seen, by name: these are protected.
@@ -212,7 +142,7 @@ impl Idempotency {
         let usual = self.defaults().on_crash;
         for operation in operations {
             let on_crash = operation.on_crash.unwrap_or(usual);
-            self.0.parts.store.accepts(on_crash)?;
+            self.0.engine.parts.store.accepts(on_crash)?;
         }
         Ok(())
     }
@@ -220,7 +150,7 @@ impl Idempotency {
     /// The store.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
-        &*self.0.parts.store
+        &*self.0.engine.parts.store
     }
 
     /// Ends every [`PurgeTask`] of the handle. It resolves to `true` when they have ended, no call
@@ -236,18 +166,18 @@ impl Idempotency {
         let limit = self.timer().sleep(at_most);
         let drained = async {
             self.0.purgers.stop().await;
-            self.0.heartbeats.drained().await;
+            self.0.engine.heartbeats().drained().await;
         };
-        crate::run::race(drained, limit).await.is_some()
+        crate::race::race(drained, limit).await.is_some()
     }
 
     /// Takes note of an annotated function.
     pub(crate) fn meet(&self, site: &'static Site) -> Result<(), Error> {
-        if site.is_known_to(self.0.id) {
+        if site.is_known_to(self.0.engine.id()) {
             return Ok(());
         }
         if let Some(on_crash) = site.policy.on_crash {
-            self.0.parts.store.accepts(on_crash)?;
+            self.0.engine.parts.store.accepts(on_crash)?;
         }
         let mut operations = self
             .0
@@ -266,7 +196,7 @@ impl Idempotency {
                 site.warn_of_an_impossible_old_name();
             }
         }
-        site.becomes_known_to(self.0.id);
+        site.becomes_known_to(self.0.engine.id());
         Ok(())
     }
 
@@ -302,7 +232,7 @@ impl Idempotency {
     /// The readable bytes of a key or scope, or nothing if the handle redacts them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {
-            Some(key) if !self.0.parts.redact_keys => key.into_readable(),
+            Some(key) if !self.0.engine.parts.redact_keys => key.into_readable(),
             _ => Vec::new(),
         }
     }
@@ -310,38 +240,39 @@ impl Idempotency {
     pub(crate) fn holder(&self) -> Holder {
         let trace_parent = self
             .0
+            .engine
             .parts
             .trace_parent
             .as_ref()
             .and_then(|TraceParent(current)| current());
         Holder {
-            label: Arc::clone(&self.0.parts.holder_name),
+            label: Arc::clone(&self.0.engine.parts.holder_name),
             trace_parent: trace_parent.map(Arc::from),
         }
     }
 
     pub(crate) fn defaults(&self) -> &Defaults {
-        &self.0.parts.defaults
+        &self.0.engine.parts.defaults
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
-        self.0.parts.enabled
+        self.0.engine.parts.enabled
     }
 
     pub(crate) fn fingerprint_key(&self) -> Option<&FingerprintKey> {
-        self.0.parts.fingerprint_key.as_ref()
+        self.0.engine.parts.fingerprint_key.as_ref()
     }
 
     pub(crate) fn coder(&self) -> &Coder {
-        &self.0.parts.coder
+        &self.0.engine.parts.coder
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
-        &*self.0.parts.timer
+        &*self.0.engine.parts.timer
     }
 
     pub(crate) fn observers(&self) -> &Observers {
-        &self.0.parts.observers
+        &self.0.engine.parts.observers
     }
 
     /// Tells the observers of a request that a front end has refused by itself.
@@ -356,20 +287,6 @@ impl Idempotency {
     /// It waits until the store knows, for a twelfth of the lease and a second at most; then
     /// heartbeats go on trying.
     pub async fn has_answered(&self, attempt: &Attempt) {
-        self.0.heartbeats.answered(attempt).await;
-    }
-
-    pub(crate) fn heartbeats(&self) -> &Heartbeats {
-        &self.0.heartbeats
-    }
-}
-
-/// Asks the application for the `traceparent` of the call at hand.
-#[derive(Clone)]
-pub(crate) struct TraceParent(pub(crate) Arc<dyn Fn() -> Option<String> + Send + Sync>);
-
-impl std::fmt::Debug for TraceParent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TraceParent")
+        self.0.engine.heartbeats().answered(attempt).await;
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     error::Error,
     handle::{Idempotency, put},
     identity::RecordId,
-    lease::{Settlement, settle},
     observe::RecordChange,
+    protocol::{Settlement, settle},
     record::{State, Version},
     store::Swap,
 };

@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     handle::Idempotency,
     observe::Observers,
-    run::{race, survive},
+    race::{race, survive},
     store::{Store, StoreError, StoreErrorKind},
 };
 
@@ -166,7 +166,7 @@ struct Turn {
 
 impl Turn {
     fn of(handle: &Idempotency, stopped: watch::Receiver<bool>) -> Self {
-        let parts = &handle.0.parts;
+        let parts = &handle.engine().parts;
         Self {
             store: Arc::clone(&parts.store),
             timer: Arc::clone(&parts.timer),

@@ -6,63 +6,18 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
-    error::{BoxError, Error},
+    engine::swap::swap,
+    error::{BoxError, Error, NotSettled},
     fingerprint::outline,
     handle::{Idempotency, inspect::identify},
     identity::RecordId,
     key::KeyPart,
-    lease::{Settlement, settle},
     observe::RecordChange,
     outcome::{Outline, Stored},
+    protocol::{Settlement, settle},
     record::{Draft, RawOutcome, Record, State, Time, Version},
-    run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
 };
-
-/// Why nothing was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotSettled {
-    /// The store has no record of this operation. A store with a thousand records or more is not
-    /// looked through, and the key is named.
-    #[error("the store knows no operation of this name")]
-    UnknownOperation,
-    /// No record stands under this scope and key: none was made, it was released, or it has
-    /// expired.
-    #[error("no call with this scope and key is known, or it was released, or has expired")]
-    UnknownKey,
-    /// It has an outcome.
-    #[error("it has an outcome already")]
-    AlreadySettled,
-    /// Its holder lives, or this handle is about to record what its body returned.
-    #[error("it is still running: wait until its lease is over")]
-    StillRunning,
-    /// It is not parked. Only a parked record can be resumed, and one that the next call would
-    /// park.
-    #[error("it is not parked: settle it with an outcome, or let the next call take over")]
-    NotParked,
-    /// The call has no step of this name.
-    #[error("the call has no step of this name")]
-    UnknownStep,
-    /// Steps of it are not undone: `undo` or `resume` has the next call do so.
-    #[error("steps of it are not undone: let the next call do so by `resume` or `undo`")]
-    OpenUndos,
-    /// The call has not failed for good, so no step of it is undone yet: `undo` has it fail.
-    #[error("the call has not failed for good: `undo` has it fail with an error")]
-    NotUndoing,
-    /// It is the record of a sequence, which settles a number: see
-    /// [`Sequence::settle`](crate::sequence::Sequence::settle).
-    #[error("it is a sequence: settle its number by `Idempotency::sequence(…).settle(number)`")]
-    IsSequence,
-    /// The sequence does not stop at this number.
-    #[error("the sequence does not stop at this number: ask `position` where it stands")]
-    OtherNumber,
-    /// The function that was settled could not read the value, or the error, back.
-    #[error(
-        "the function could not read this back: give a value of the type that it returns, or an error where it replays errors"
-    )]
-    Unreadable,
-}
 
 /// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
 /// one that is done and whose outcome could not be kept ([`Error::NotReplayable`]), and a running
@@ -348,7 +303,7 @@ pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> 
     matches!(
         record.state,
         State::Running | State::Uncertain | State::Undoing
-    ) && handle.heartbeats().flush_ending(record.attempt_id)
+    ) && handle.engine().heartbeats().flush_ending(record.attempt_id)
 }
 
 /// Puts `draft` where version `seen` stands; once more if it is unknown whether it was put. If it

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{NotSettled, Settle};
+use super::Settle;
 use crate::{
-    error::{BoxError, Error},
+    error::{BoxError, Error, NotSettled},
     key::KeyError,
-    lease::Settlement,
+    protocol::Settlement,
+    record::label,
+    record::label::StepLabel,
     record::{AttemptId, RawOutcome, Record, State, Step, StepName, StepState, Version},
-    step::{StepLabel, name},
     store::StepWrite,
 };
 
@@ -46,7 +47,7 @@ impl<'a> Settle<'a> {
     pub fn step<N: StepLabel>(self, name: N) -> SettleStep<'a> {
         SettleStep {
             settle: self,
-            name: name::named(&name),
+            name: label::named(&name),
         }
     }
 }
@@ -124,7 +125,7 @@ impl SettleStep<'_> {
     fn name(&self) -> Result<StepName, Error> {
         self.name.map_err(|source| Error::InvalidKey {
             operation: Arc::clone(&self.settle.operation),
-            part: name::STEP_NAME,
+            part: label::STEP_NAME,
             source,
         })
     }

@@ -37,8 +37,8 @@ use crate::{
         unkept,
     },
     identity::RecordId,
+    race::survive_in_place,
     record::{OutcomeKind, RawOutcome},
-    run::survive_in_place,
 };
 
 /// A handler that is to run, and its request. It is boxed, because it is handed from one future to

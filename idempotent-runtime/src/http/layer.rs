@@ -79,9 +79,9 @@ impl IdempotencyLayer {
         let limit = handle.timer().sleep(at_most);
         let drained = async {
             in_flight.empty().await;
-            handle.heartbeats().drained().await;
+            handle.engine().heartbeats().drained().await;
         };
-        crate::run::race(drained, limit).await.is_some()
+        crate::race::race(drained, limit).await.is_some()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     error::BoxError,
     handle::Idempotency,
     http::{arrival::Patience, body::Body},
-    run::race,
+    race::race,
 };
 
 /// How a body ended that was given on.

@@ -1,117 +1,157 @@
-//! An outcome, as bytes.
+//! From what a body returns to what a store keeps, and back.
 
-use std::fmt;
+mod errors;
+mod values;
 
-use bytes::Bytes;
+use std::cell::Cell;
 
-/// An outcome as a store keeps it.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RawOutcome {
-    /// The kind of the bytes.
-    pub kind: OutcomeKind,
-    /// The schema version of the bytes, chosen by the caller.
-    pub schema: u32,
-    /// The encoded value or error; empty when not replayable.
-    pub bytes: Bytes,
+use serde::{Serialize, de::DeserializeOwned};
+
+pub use self::{errors::*, values::*};
+pub use crate::fingerprint::Outline;
+use crate::{
+    codec::Coder,
+    error::{BoxError, Error},
+    record::{OutcomeKind, RawOutcome},
+};
+
+/// The return type of a protected call: a `Result`, or an alias of one.
+#[diagnostic::on_unimplemented(
+    message = "an idempotent function must return a `Result`, and `{Self}` is none",
+    label = "not a `Result`",
+    note = "a duplicate may get no answer, and then it gets an error: return `Result<{Self}, E>`, where `E: From<idempotent_runtime::Error>`"
+)]
+pub trait Outcome: Sized {
+    /// The type of the value.
+    type Value;
+    /// The type of the error.
+    type Error;
+    /// Takes it apart.
+    fn into_result(self) -> Result<Self::Value, Self::Error>;
+    /// Puts it together.
+    fn from_result(result: Result<Self::Value, Self::Error>) -> Self;
 }
 
-impl RawOutcome {
-    /// Makes the outcome of a call that ended well.
-    #[must_use]
-    pub fn value(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            kind: OutcomeKind::Value,
-            schema: 0,
-            bytes: bytes.into(),
-        }
-    }
-
-    /// Makes the outcome of a call that failed for good.
-    #[must_use]
-    pub fn error(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            kind: OutcomeKind::Error,
-            schema: 0,
-            bytes: bytes.into(),
-        }
-    }
-
-    /// Makes the mark of a call that happened, with an outcome that could not be kept.
-    #[must_use]
-    pub fn not_replayable() -> Self {
-        Self {
-            kind: OutcomeKind::NotReplayable,
-            schema: 0,
-            bytes: Bytes::new(),
-        }
-    }
-
-    /// Whether it is the outcome of a call that failed for good.
-    #[must_use]
-    pub fn is_error(&self) -> bool {
-        self.kind == OutcomeKind::Error
-    }
-
-    /// Whether it says only that the call happened: its value or error could not be kept.
-    #[must_use]
-    pub fn is_not_replayable(&self) -> bool {
-        self.kind == OutcomeKind::NotReplayable
-    }
-
-    /// Sets the schema version of the bytes.
-    #[must_use]
-    pub fn with_schema(mut self, schema: u32) -> Self {
-        self.schema = schema;
+impl<T, E> Outcome for Result<T, E> {
+    type Value = T;
+    type Error = E;
+    fn into_result(self) -> Result<T, E> {
         self
     }
-}
-
-impl fmt::Debug for RawOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RawOutcome")
-            .field("kind", &self.kind)
-            .field("schema", &self.schema)
-            .field("bytes", &format_args!("{} bytes", self.bytes.len()))
-            .finish()
+    fn from_result(result: Result<T, E>) -> Self {
+        result
     }
 }
 
-/// The kind of the bytes of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OutcomeKind {
-    /// The value of an `Ok`.
-    Value,
-    /// The error of an `Err`.
-    Error,
-    /// Nothing: the call happened, and its outcome could not be kept.
-    NotReplayable,
-    /// How a stream of numbered calls stands, in every state. An older build cannot read it.
-    Stream,
+/// An error type that can say that a call got no answer.
+#[diagnostic::on_unimplemented(
+    message = "the error type `{Self}` cannot say that a call got no answer",
+    label = "needs `From<idempotent_runtime::Error>`",
+    note = "add a variant for it, with thiserror: `#[error(transparent)] Idempotency(#[from] idempotent_runtime::Error)`"
+)]
+pub trait FromRefusal: Sized {
+    /// Makes one of ours into one of theirs.
+    fn from_refusal(error: Error) -> Self;
 }
 
-impl OutcomeKind {
-    /// The number that stands for the kind in a store: stable over releases.
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> FromRefusal for E {
+    fn from_refusal(error: Error) -> Self {
+        error.into()
+    }
+}
+
+/// A value that can be stored and read back.
+#[diagnostic::on_unimplemented(
+    message = "the outcome `{Self}` cannot be stored for replay",
+    label = "needs `serde::Serialize` and `serde::Deserialize`",
+    note = "derive both, or keep only a reference to it with `outcome = reference(save, load)`",
+    note = "for axum's `Json`, return `http::Json` of `idempotent-runtime` (feature `axum`); for a status such as 201, return the value alone, \
+            and let the handler that calls this write `(StatusCode::CREATED, Json(value))`, or protect the route by `http::IdempotencyLayer`, \
+            which stores whole responses; for another foreign type, a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
+)]
+pub trait Storable: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> Storable for T {}
+
+/// An error that can be stored and replayed.
+#[diagnostic::on_unimplemented(
+    message = "the error type `{Self}` cannot be stored for replay",
+    label = "needs `serde::Serialize` and `serde::Deserialize`",
+    note = "say what becomes of each variant: derive `ErrorVerdict`, `serde::Serialize` and `serde::Deserialize`, write `on_error = ErrorVerdict::verdict`, \
+            and `#[serde(skip)]` on a variant that holds a foreign error",
+    note = "or say it for every `Err`: `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if that is unknown; \
+            or write a classifier returning `Unrecorded`, which decides case by case",
+    note = "for a type parameter, write `E: serde::Serialize + serde::de::DeserializeOwned`"
+)]
+pub trait StorableError: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Serialize + DeserializeOwned> StorableError for E {}
+
+/// The encoder that an implementation uses; opaque.
+#[derive(Debug)]
+pub struct Encoder<'a>(pub(crate) &'a Coder);
+
+/// Bytes of an outcome, with the schema version that they were written with: what an `upgrade`
+/// function reads, and [`StoredOutcome::stored`](crate::StoredOutcome::stored) shows.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    outcome: RawOutcome,
+    coder: Coder,
+}
+
+impl Stored {
+    pub(crate) fn new(outcome: RawOutcome, coder: Coder) -> Self {
+        Self { outcome, coder }
+    }
+
+    pub(crate) fn kind(&self) -> OutcomeKind {
+        self.outcome.kind
+    }
+
+    /// The schema version that was current when they were written.
     #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            OutcomeKind::Value => 1,
-            OutcomeKind::Error => 2,
-            OutcomeKind::NotReplayable => 3,
-            OutcomeKind::Stream => 4,
+    pub fn version(&self) -> u32 {
+        self.outcome.schema
+    }
+
+    /// The bytes as they stand in the store.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.outcome.bytes
+    }
+
+    /// Decodes them as the type that they were written from.
+    ///
+    /// # Errors
+    ///
+    /// When they are no encoding of that type.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, BoxError> {
+        self.coder.decode(&self.outcome.bytes)
+    }
+}
+
+thread_local! {
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reads back what the caller's own body has returned, which is no replay, though it is read as
+/// one.
+pub(crate) fn as_own<T>(read: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_OWN.set(self.0);
         }
     }
+    let _before = Before(IS_OWN.replace(true));
+    read()
+}
 
-    /// The kind behind a stored number; `None` where there is none.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            OutcomeKind::Value,
-            OutcomeKind::Error,
-            OutcomeKind::NotReplayable,
-            OutcomeKind::Stream,
-        ]
-        .into_iter()
-        .find(|kind| kind.code() == code)
-    }
+/// Tells whether what is being read is the caller's own.
+#[must_use]
+pub fn is_own() -> bool {
+    IS_OWN.get()
 }

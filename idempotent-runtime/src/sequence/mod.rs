@@ -9,17 +9,16 @@ mod settle;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 
-pub(crate) use self::failing::Failing;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::transaction::Staged;
 pub use self::{
     decision::Decision,
-    failing::FailingNumber,
     numbered::NumberedCall,
     operators::{Position, RunningNumber, Standing},
     settings::{AcceptGaps, FromFirst, GapRule, NoRule, Sequence},
     settle::SettleNumber,
 };
+pub use crate::engine::failing::FailingNumber;
 use crate::{
     handle::Idempotency,
     key::{Key, KeyPart},

@@ -4,16 +4,16 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    failing::FailingNumber,
     settings::Sequence,
     settle::{SettleNumber, stored},
 };
 use crate::{
+    engine::failing::FailingNumber,
     error::Error,
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     key::Key,
-    lease::sequence,
+    protocol::sequence,
     record::Subject,
 };
 
@@ -79,7 +79,12 @@ impl<G> Sequence<G> {
         let id = self.id()?;
         let snapshot = self.handle.store().load(&id).await?;
         let now = snapshot.now;
-        let failing = self.handle.failing().of(&id).map(|(failing, _)| failing);
+        let failing = self
+            .handle
+            .engine()
+            .failing()
+            .of(&id)
+            .map(|(failing, _)| failing);
         let not_begun = |failing| Position {
             failing,
             ..Position::default()

@@ -8,9 +8,10 @@ use crate::{
     error::Error,
     handle::Idempotency,
     key::{Key, KeyError, KeyPart},
-    lease::{Numbered, sequence::Gaps},
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage},
-    request::{Call, SEQUENCE, check_durations},
+    protocol::{Numbered, sequence::Gaps},
+    record::limits::check_durations,
+    request::{Call, SEQUENCE},
 };
 
 /// A stream of numbered calls. Clones are the same stream.

@@ -5,17 +5,18 @@ use std::{sync::Arc, time::Duration};
 use serde::Serialize;
 
 use crate::{
+    error::NotSettled,
     error::{BoxError, Error},
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    handle::{Idempotency, NotSettled, is_about_to_be_recorded, put},
+    handle::{Idempotency, is_about_to_be_recorded, put},
     identity::RecordId,
-    lease::{
+    observe::RecordChange,
+    protocol::{
         read,
         sequence::{
             self, Answer, Draft, NextNumber, Settlement, Stored, Stream, Value, end_next, skip,
         },
     },
-    observe::RecordChange,
     record::{OutcomeKind, Record, Subject, Time, Version},
     store::Swap,
 };
@@ -175,7 +176,7 @@ impl SettleNumber<'_> {
             let attempt = record.map_or(1, |record| record.attempt);
             match put(handle, &id, seen, &draft).await? {
                 Swap::Applied(_) => {
-                    handle.failing().forget(&id, self.number);
+                    handle.engine().failing().forget(&id, self.number);
                     let observers = handle.observers();
                     observers.transition(operation, &id, attempt, word.change);
                     return Ok(());
@@ -196,7 +197,7 @@ impl SettleNumber<'_> {
     ) -> Option<(Draft, Option<Fingerprint>)> {
         let answer = answer?;
         let stream = stands.map(|stored| &stored.stream);
-        let failing = self.handle.failing().of(id);
+        let failing = self.handle.engine().failing().of(id);
         let failed = failing.filter(|(failing, _)| failing.number == self.number);
         // The subject of a stream at rest is that of the number which was begun last.
         let last = stream.and_then(|stream| stream.last);

@@ -3,19 +3,17 @@
 use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
 
 use super::{
-    StepContext, StepLabel,
+    MayUndo, NoUndo, StepContext, StepLabel, Undo, Undoable,
     described::Described,
-    name::named,
-    permit::{self, Begun, INSIDE, Permit},
-    undo::{MayUndo, NoUndo, Undo, Undoable},
+    permit::{self, Begun, Permit},
 };
 use crate::{
-    attempt::Asking,
+    attempt::{Asking, INSIDE},
     error::Error,
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Reference, Released, Upgraded, Whole},
     policy::{OnCrash, Reconciled, Verdict},
-    record::{OutcomeKind, RawOutcome},
+    record::{OutcomeKind, RawOutcome, label::named},
     request::Fingerprintable,
     run::typed::{
         Typed,

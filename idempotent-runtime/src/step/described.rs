@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{permit::INSIDE, undo::AnyUndo};
+use super::AnyUndo;
 use crate::{
-    attempt::{Asking, Attempt, try_current},
+    attempt::{Asking, Attempt, INSIDE, try_current},
     error::Error,
     fingerprint::Arguments,
     key::KeyError,

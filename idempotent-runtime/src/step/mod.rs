@@ -2,27 +2,15 @@
 //! how.
 
 mod call;
-mod context;
 mod described;
-pub(crate) mod name;
 mod permit;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod permit_in;
 mod registration;
-#[cfg(feature = "testing")]
-mod replay;
-mod scope;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
-mod undo;
-mod undos;
 mod version;
-mod writer;
 
-#[cfg(feature = "testing")]
-pub(crate) use self::replay::Replay;
-#[cfg(feature = "testing")]
-pub use self::replay::StepDifference;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,
@@ -31,14 +19,11 @@ pub use self::replay::StepDifference;
 pub use self::transaction::{StepIn, in_transaction, step_in};
 pub use self::{
     call::{StepCall, step},
-    context::StepContext,
-    name::StepLabel,
-    undo::{AnyUndo, MayUndo, NoUndo, Undo, Undoable},
     version::step_version,
 };
-pub(crate) use self::{
-    permit::INSIDE,
-    scope::StepScope,
-    undos::Registered,
-    writer::{Writer, Wrote},
+#[cfg(feature = "testing")]
+pub use crate::engine::steps::StepDifference;
+pub use crate::{
+    engine::steps::{AnyUndo, MayUndo, NoUndo, StepContext, Undo, Undoable},
+    record::label::StepLabel,
 };

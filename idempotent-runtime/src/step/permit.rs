@@ -2,31 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{
-    StepContext,
-    described::Described,
-    name::STEP_NAME,
-    scope::StepScope,
-    undo::AnyUndo,
-    writer::{Writer, Wrote},
-};
+use super::{AnyUndo, StepContext, described::Described};
 use crate::{
     attempt::Attempt,
+    engine::{
+        Engine,
+        lease::Lease,
+        steps::{StepScope, Writer, Wrote},
+    },
     error::Error,
     fingerprint::Fingerprinted,
-    handle::Idempotency,
-    lease::{StepDecision, decide_step},
     observe::RecordChange,
     policy::OnCrash,
-    record::{RawOutcome, Step, StepName, StepState, Version},
-    run::{lease::Lease, typed::record::Place},
+    protocol::{StepDecision, decide_step},
+    record::{RawOutcome, Step, StepName, StepState, Version, label::STEP_NAME},
+    run::typed::record::Place,
     store::{StoreError, no_steps},
 };
-
-tokio::task_local! {
-    /// The attempt whose step runs here.
-    pub(crate) static INSIDE: Attempt;
-}
 
 /// How a step goes on.
 pub(super) enum Begun {
@@ -42,7 +34,7 @@ pub(super) enum Begun {
 /// an outcome is recorded, it lets go of its name, except where it must not run again.
 pub(super) struct Permit {
     pub(super) attempt: Attempt,
-    pub(super) handle: Idempotency,
+    pub(super) engine: Arc<Engine>,
     pub(super) lease: Arc<Lease>,
     pub(super) label: &'static str,
     pub(super) name: StepName,
@@ -75,8 +67,8 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
         operation: operation(),
     };
     let held = scope.held().filter(|_| scope.is_open());
-    let (handle, lease) = held.ok_or_else(lost)?;
-    let store = handle.store();
+    let (engine, lease) = held.ok_or_else(lost)?;
+    let store = engine.store();
     if !store.keeps_steps() {
         return Err(no_steps().into());
     }
@@ -84,7 +76,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     if described.undo.is_some() && !scope.errors_can_end() {
         return Err(described.never_undone());
     }
-    let fingerprint = described.arguments.finish(handle.fingerprint_key());
+    let fingerprint = described.arguments.finish(engine.fingerprint_key());
     let fingerprint = fingerprint.map_err(|source| Error::InvalidArguments {
         operation: operation(),
         source,
@@ -96,7 +88,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     })?;
     let permit = Permit {
         attempt: attempt.clone(),
-        handle: handle.clone(),
+        engine: Arc::clone(&engine),
         lease,
         label: described.label,
         name,
@@ -172,9 +164,9 @@ impl Permit {
         Place {
             operation: self.attempt.operation(),
             id: self.attempt.id(),
-            coder: self.handle.coder(),
+            coder: self.engine.coder(),
             schema: self.schema,
-            longest: self.handle.defaults().max_outcome,
+            longest: self.engine.defaults().max_outcome,
             forgets_errors: false,
         }
     }
@@ -216,7 +208,7 @@ impl Permit {
 
     pub(super) fn writer(&self) -> Writer<'_> {
         Writer {
-            handle: &self.handle,
+            engine: &self.engine,
             lease: &self.lease,
         }
     }
@@ -335,7 +327,7 @@ impl Permit {
     pub(super) fn lose(&self) -> Error {
         let attempt = &self.attempt;
         if attempt.lose() {
-            let (observers, change) = (self.handle.observers(), RecordChange::LeaseLost);
+            let (observers, change) = (self.engine.observers(), RecordChange::LeaseLost);
             observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
         }
         self.lost()

@@ -32,7 +32,7 @@ impl Permit {
         seen: Option<Version>,
         step: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let store = self.handle.store();
+        let store = self.engine.store();
         let call = self.attempt.id();
         store.write_step_in(connection, call, seen, step).await
     }

@@ -105,7 +105,7 @@ impl Permit {
     #[cfg(feature = "testing")]
     pub(super) async fn replay(
         mut self,
-        replay: &super::Replay,
+        replay: &crate::engine::steps::Replay,
         is_version: bool,
     ) -> Result<Begun, Error> {
         match replay.find(&self.name) {

@@ -11,7 +11,6 @@ use self::turn::{Ended, Turns};
 use super::{
     StepContext, StepLabel,
     described::Described,
-    name::named,
     permit::{self, Begun},
 };
 use crate::{
@@ -19,6 +18,7 @@ use crate::{
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
     policy::OnCrash,
+    record::label::named,
     request::Fingerprintable,
     run::typed::{Typed, read::replay},
     transaction::{RETRY_FOR, ShowsCauses, SqlDatabase},

@@ -1,11 +1,12 @@
 //! The path that a call takes when its code has changed.
 
-use super::{described::Described, name::named, permit};
+use super::{described::Described, permit};
 use crate::{
     error::Error,
     fingerprint::Arguments,
     outcome::{Released, Whole},
     policy::OnCrash,
+    record::label::named,
     run::typed::{Typed, read::replay, record::keep},
 };
 

@@ -15,7 +15,7 @@ use self::hasher::IdHasher;
 use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
-    lease::takes_steps,
+    protocol::takes_steps,
     record::{Draft, FencingToken, Record, Step, StepName, StepNames, Subject, Time, Version},
     store::{
         Snapshot, Stamp, StepWrite, Store, StoreError, Swap,

@@ -1,7 +1,6 @@
 //! The contract of a store: it keeps versioned cells and has a clock. It is mechanism, never
 //! policy.
 
-mod answers;
 #[cfg(all(
     test,
     feature = "testing",
@@ -13,7 +12,6 @@ mod answers;
     )
 ))]
 mod cutter;
-mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
@@ -62,7 +60,6 @@ use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub(crate) use self::error::no_steps;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
@@ -92,10 +89,13 @@ pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
 pub use self::{
-    answers::{Snapshot, Stamp, StepWrite, Swap},
-    error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
     tiered::{OutcomeCache, OutcomeTier, TieredStore},
+};
+pub(crate) use crate::record::store_error::{no_steps, no_transactions};
+pub use crate::record::{
+    answers::{Snapshot, Stamp, StepWrite, Swap},
+    store_error::{StoreError, StoreErrorKind},
 };
 use crate::{
     identity::RecordId,
@@ -206,7 +206,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let _ = (connection, id, seen, next);
-        Err(error::no_transactions())
+        Err(no_transactions())
     }
 
     /// Returns the text of a statement for the connection of [`swap_in`](Self::swap_in), which
@@ -245,7 +245,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(steps.iter().map(|step| ListedStep::from(&**step)).collect())
     }
 
-    /// Puts `next` where the record of this call [takes](crate::lease::takes_steps) steps of its
+    /// Puts `next` where the record of this call [takes](crate::protocol::takes_steps) steps of its
     /// attempt, and where no step of this name and life stands except version `seen`, in one atomic
     /// step.
     ///
@@ -275,7 +275,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let _ = (connection, call, seen, next);
-        Err(error::no_transactions())
+        Err(no_transactions())
     }
 }
 

@@ -40,8 +40,8 @@ use self::queue::{Job, MOST_BYTES, Queue, Turn};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
+    race::race,
     record::{Draft, ListedStep, Record, Step, StepNames, Version},
-    run::race,
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
 };
 

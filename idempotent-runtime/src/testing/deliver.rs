@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use crate::{
     clock::{SystemTimer, Timer},
     consumer::Disposition,
-    run::race,
+    race::race,
     testing::ManualClock,
 };
 

@@ -11,12 +11,14 @@ use std::{
 use crate::{
     Idempotency,
     attempt::{Attempt, Stage},
+    engine::lease::Lease,
+    engine::steps::Replay,
+    engine::steps::StepScope,
     identity::RecordId,
-    lease::{Claim, Holding, Meaning},
     policy::{OnCrash, OnExpired},
+    protocol::{Claim, Holding, Meaning},
     record::{AttemptId, FencingToken, Holder, LONGEST_TTL, Step, Subject, Version},
-    run::lease::Lease,
-    step::{Replay, StepDifference, StepScope},
+    step::StepDifference,
 };
 
 /// How long a body may stand where no step of it moves.
@@ -68,7 +70,7 @@ pub async fn replay_steps<T>(
 ) -> Result<Option<T>, StepDifference> {
     let lease = Arc::new(unending());
     let attempt = &lease.attempt;
-    let scope = StepScope::new(idem, &lease, Meaning::Takeover, true);
+    let scope = StepScope::new(idem.engine(), &lease, Meaning::Takeover, true);
     attempt.keep_steps(scope.replaying(Replay::of(steps)));
     let Some(replay) = attempt.steps().and_then(StepScope::replay) else {
         unreachable!("the scope has just been given")

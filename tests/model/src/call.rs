@@ -7,8 +7,8 @@ use std::{
 
 use idempotent_runtime::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    lease::Claim,
     policy::{OnCrash, OnExpired},
+    protocol::Claim,
     record::{AttemptId, FencingToken, Holder, Subject, Time, Version},
 };
 

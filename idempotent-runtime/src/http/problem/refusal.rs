@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use super::{Kind, Problem, Reason};
-use crate::{error::Error, key::KeyError, step::name::STEP_NAME};
+use crate::{error::Error, key::KeyError, record::label::STEP_NAME};
 
 /// The answer of a handler that carries the attribute itself.
 impl From<&Error> for Problem {

@@ -11,7 +11,8 @@ use crate::{
         in_flight_limit::Bounds,
         rules::{Protocol, Rules},
     },
-    request::{check::check_expired, check_durations, check_lease},
+    record::limits::{check_durations, check_lease},
+    request::check::check_expired,
 };
 
 pub(super) fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {

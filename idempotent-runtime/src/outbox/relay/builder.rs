@@ -141,7 +141,7 @@ impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
         let (wake, (stop, stopped)) = (Arc::new(Notify::new()), watch::channel(false));
         let observers = match &self.handle {
             Some(handle) => {
-                handle.wakes(&wake);
+                handle.engine().wakes(&wake);
                 handle.observers().clone()
             }
             None => Observers::default(),

@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     observe::Observers,
     outbox::{Outbox, dialect::OutboxDatabase, walk::MOST},
-    run::{race, survive},
+    race::{race, survive},
     store::StoreError,
 };
 

@@ -6,8 +6,8 @@ use sqlx::{Pool, Transaction};
 
 use crate::{
     error::Error,
+    race::race,
     record::{Step, Version},
-    run::race,
     step::permit::Permit,
     store::{StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{
@@ -26,7 +26,7 @@ pub(super) async fn commit<DB: SqlDatabase>(
     pool: &Pool<DB>,
     done: &Step,
 ) -> Result<(), Error> {
-    let (timer, until) = (permit.handle.timer(), permit.lease.ends());
+    let (timer, until) = (permit.engine.timer(), permit.lease.ends());
     let committed = race(tx.commit(), timer.sleep(LONGEST_SILENCE)).await;
     let Err(error) = committed.unwrap_or_else(|| Err(silent())) else {
         return Ok(());
@@ -54,7 +54,7 @@ async fn find_out<DB: SqlDatabase>(
     done: &Step,
     until: Duration,
 ) -> Option<bool> {
-    let timer = permit.handle.timer();
+    let timer = permit.engine.timer();
     while timer.now() < until {
         match race(stands(permit, pool, done), timer.sleep(ONE_LOOK)).await {
             Some(Ok(stands)) => return Some(stands),

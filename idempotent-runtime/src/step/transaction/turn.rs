@@ -7,22 +7,19 @@ use sqlx::{Pool, Transaction};
 use super::lost::commit;
 use crate::{
     attempt::Asking,
+    attempt::INSIDE,
     clock::{SystemTimer, Timer},
+    engine::steps::StepContext,
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Whole},
     policy::Verdict,
+    race::race,
     record::{RawOutcome, Step, StepState, Version},
-    run::{
-        race,
-        typed::{
-            Typed,
-            record::{Place, keep},
-        },
+    run::typed::{
+        Typed,
+        record::{Place, keep},
     },
-    step::{
-        StepContext,
-        permit::{INSIDE, Permit},
-    },
+    step::permit::Permit,
     store::{Savepoint, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{
         Backoff, CommitFailure, Isolation, LONGEST_SILENCE, OwnedConnection, ShowsCauses,
@@ -65,7 +62,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         let mut backoff = Backoff::new(self.retry_for);
         loop {
             let ended = Box::pin(self.once(permit, typed, body.clone())).await;
-            let timer = permit.handle.timer();
+            let timer = permit.engine.timer();
             let again = may_run_again::<DB, _, _>(&ended) && permit.check_open().is_ok();
             match again.then(|| backoff.pause(timer.now())).flatten() {
                 Some(pause) => timer.sleep(pause).await,
@@ -87,8 +84,8 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
     {
-        let handle = permit.handle.clone();
-        let timer = handle.timer();
+        let engine = Arc::clone(&permit.engine);
+        let timer = engine.timer();
         let mut owned = OwnedConnection::acquire(self.pool).await?;
         let begin = owned.begin(Some(Isolation::ReadCommitted));
         let mut tx = in_time::<DB, _, _>(timer, begin).await?;
@@ -132,7 +129,7 @@ impl<DB: SqlDatabase> Turns<'_, DB> {
         begun: Version,
         outcome: RawOutcome,
     ) -> Result<Option<Arc<Step>>, Error> {
-        let timer = permit.handle.timer();
+        let timer = permit.engine.timer();
         check_end(timer, savepoint, &mut tx, permit.attempt.operation_name()).await?;
         let done = permit.step(StepState::Done, Some(outcome));
         let writing = permit.write_in(tx.connection(), Some(begun), &done);

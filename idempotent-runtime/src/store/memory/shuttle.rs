@@ -13,8 +13,8 @@ use ::shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
-    lease::{Claim, Decision, Ending, Holding, Meaning, decide, first, sample},
     policy::OnCrash,
+    protocol::{Claim, Decision, Ending, Holding, Meaning, decide, first, sample},
     record::{AttemptId, RawOutcome, State},
 };
 

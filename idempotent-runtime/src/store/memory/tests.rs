@@ -9,8 +9,8 @@ use std::{
 use super::*;
 use crate::{
     fingerprint::Arguments,
-    lease::{Claim, Ending, Holding, Meaning, first, sample},
     policy::OnCrash,
+    protocol::{Claim, Ending, Holding, Meaning, first, sample},
     record::{AttemptId, RawOutcome, State, Subject, micros},
 };
 

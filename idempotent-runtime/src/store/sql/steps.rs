@@ -12,8 +12,8 @@ use super::{
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
-    lease::{TAKING_STEPS, takes_steps},
     policy::OnCrash,
+    protocol::{TAKING_STEPS, takes_steps},
     record::{AttemptId, ListedStep, Record, Step, StepName, StepNames, StepState, Version},
     store::{Snapshot, StepWrite, StoreError, StoreErrorKind},
 };

@@ -35,8 +35,8 @@ use super::{
 };
 use crate::{
     identity::RecordId,
+    race::race,
     record::{Draft, Version},
-    run::race,
     store::{StoreError, StoreErrorKind, Swap},
 };
 

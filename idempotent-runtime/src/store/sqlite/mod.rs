@@ -23,8 +23,8 @@ pub(crate) use self::connections::{Connections, has_transaction};
 use self::{group_commit::Queue, inner::Inner, statements::Statements};
 use crate::{
     identity::RecordId,
+    race::race,
     record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
-    run::race,
     store::{
         Snapshot, StepWrite, Store, StoreError, Swap,
         spawned::spawned,

@@ -10,8 +10,8 @@ use super::OutcomeTier;
 use crate::{
     clock::Timer,
     identity::RecordId,
+    race::{race, survive},
     record::Record,
-    run::{race, survive},
     store::StoreError,
 };
 

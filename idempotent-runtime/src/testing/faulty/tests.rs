@@ -2,7 +2,7 @@ use super::*;
 use crate::record::{Moment, TokenRule};
 use crate::testing::Gate;
 use crate::{
-    lease::{first, sample},
+    protocol::{first, sample},
     record::AttemptId,
     store::MemoryStore,
 };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use idempotent_runtime::lease::{Decision, Meaning, decide, first};
+use idempotent_runtime::protocol::{Decision, Meaning, decide, first};
 
 use crate::{
     driver::{Delivery, Protocol},

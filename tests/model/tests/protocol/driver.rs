@@ -1,6 +1,6 @@
 //! The steps that may come next, at every point where something may come between.
 
-use idempotent_runtime::{lease::Meaning, policy::OnCrash};
+use idempotent_runtime::{policy::OnCrash, protocol::Meaning};
 use stateright::Model;
 
 use crate::{

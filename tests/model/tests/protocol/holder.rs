@@ -1,7 +1,7 @@
 //! A worker that holds the record: its body, its heartbeats and its end, a step at a time.
 
 use idempotent_runtime::{
-    lease::{Beat, Meaning, Refusal},
+    protocol::{Beat, Meaning, Refusal},
     record::State,
 };
 

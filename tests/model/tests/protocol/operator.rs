@@ -1,8 +1,8 @@
 //! An operator, who found out what happened, or lets a parked record be tried again.
 
 use idempotent_runtime::{
-    lease::{Settlement, settle},
     policy::OnCrash,
+    protocol::{Settlement, settle},
     record::State,
 };
 

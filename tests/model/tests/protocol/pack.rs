@@ -8,7 +8,7 @@ use std::{
 
 use idempotent_runtime::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    lease::{self, Claim, Ending, Holding},
+    protocol::{self, Claim, Ending, Holding},
     record::{
         self, AttemptId, FencingToken, Holder, Moment, RawOutcome, Record, Subject, Time,
         TokenRule, Version,
@@ -226,7 +226,7 @@ impl Held {
         Holding::new(&claim, u32::from(self.attempt), self.on_crash, self.meaning)
     }
 
-    pub(crate) fn refused_heartbeat(self, caller: Caller, cell: Option<Cell>) -> lease::Beat {
+    pub(crate) fn refused_heartbeat(self, caller: Caller, cell: Option<Cell>) -> protocol::Beat {
         self.holding(caller).refused_heartbeat(&snapshot(cell))
     }
 }
@@ -251,7 +251,7 @@ fn packing_loses_nothing_that_a_decision_depends_on() {
         on_crash: idempotent_runtime::policy::OnCrash::Reconcile,
     };
     let claim = claim(caller, 3);
-    let first = lease::first(&claim, version(4));
+    let first = protocol::first(&claim, version(4));
     assert_eq!(
         Draft::of(&first).draft().apply(None, NOW),
         first.apply(None, NOW)
@@ -259,9 +259,9 @@ fn packing_loses_nothing_that_a_decision_depends_on() {
     let stands = first.apply(None, NOW);
     assert_eq!(Cell::of(&stands).record(), stands);
     for meaning in [
-        lease::Meaning::Fresh,
-        lease::Meaning::Takeover,
-        lease::Meaning::Reconcile,
+        protocol::Meaning::Fresh,
+        protocol::Meaning::Takeover,
+        protocol::Meaning::Reconcile,
     ] {
         let holding = Holding::new(&claim, 2, claim.on_crash, meaning);
         let ends = [

@@ -2,8 +2,8 @@
 //! promise.
 
 use idempotent_runtime::{
-    lease::{Decision, Meaning, Refusal, decide},
     policy::OnCrash,
+    protocol::{Decision, Meaning, Refusal, decide},
     record::State,
 };
 

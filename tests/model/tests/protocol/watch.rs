@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use idempotent_runtime::{
-    lease::{Decision, Meaning, Refusal, decide},
     policy::OnCrash,
+    protocol::{Decision, Meaning, Refusal, decide},
     record::State,
 };
 

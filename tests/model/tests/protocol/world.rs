@@ -3,7 +3,7 @@
 //! Everything is small and plain, because millions of worlds are made; `pack` turns it into what
 //! the runtime knows.
 
-use idempotent_runtime::{lease::Meaning, policy::OnCrash, record::State};
+use idempotent_runtime::{policy::OnCrash, protocol::Meaning, record::State};
 
 use crate::watch::Watch;
 

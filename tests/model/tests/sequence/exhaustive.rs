@@ -1,7 +1,7 @@
 //! Every world that can be reached, under each rule for gaps and after each choice for a crash: no
 //! promise is broken in any of them.
 
-use idempotent_runtime::{lease::sequence::Gaps, policy::OnCrash};
+use idempotent_runtime::{policy::OnCrash, protocol::sequence::Gaps};
 
 use crate::{
     driver::Protocol,

@@ -2,8 +2,8 @@
 //! broken.
 
 use idempotent_runtime::{
-    lease::sequence::Gaps,
     policy::OnCrash::{self, Rerun, Uncertain},
+    protocol::sequence::Gaps,
 };
 
 use crate::{

@@ -2,7 +2,7 @@
 //! effect is not there and no worker is alive that may still have it.
 
 use idempotent_runtime::{
-    lease::sequence::{Draft, Settlement, settle, skip},
+    protocol::sequence::{Draft, Settlement, settle, skip},
     record::OutcomeKind,
 };
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use idempotent_runtime::{
     fingerprint::Fingerprint,
-    lease::sequence::{Answer, Applied, Claim, Ending, Gaps, Holding, Passed, Running, Stream},
     policy::OnCrash,
+    protocol::sequence::{Answer, Applied, Claim, Ending, Gaps, Holding, Passed, Running, Stream},
     record::{AttemptId, FencingToken, OutcomeKind, Time, Version},
 };
 

@@ -1,6 +1,6 @@
 //! The sights that must be seen somewhere: a model in which nothing happens keeps every promise.
 
-use idempotent_runtime::lease::sequence::{Decision, Refusal, Standing};
+use idempotent_runtime::protocol::sequence::{Decision, Refusal, Standing};
 
 use crate::{
     driver::Protocol,

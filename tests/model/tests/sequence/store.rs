@@ -1,6 +1,6 @@
 //! The store: a versioned cell with a clock.
 
-use idempotent_runtime::lease::sequence::{Draft, Meaning};
+use idempotent_runtime::protocol::sequence::{Draft, Meaning};
 
 use crate::{
     driver::Protocol,

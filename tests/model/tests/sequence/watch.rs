@@ -3,10 +3,10 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use idempotent_runtime::{
-    lease::sequence::{
+    policy::OnCrash,
+    protocol::sequence::{
         Decision, Ending, Gaps, Holding, Settlement, Standing, Stream, decide, settle, skip,
     },
-    policy::OnCrash,
     record::OutcomeKind,
 };
 

@@ -1,10 +1,10 @@
 //! The steps of a worker: it decides, claims, gives up, and ends what it holds, a step at a time.
 
 use idempotent_runtime::{
-    lease::sequence::{
+    policy::OnCrash,
+    protocol::sequence::{
         Answer, Applied, Decision, Draft, Gaps, Holding, Last, Refusal, Standing, decide,
     },
-    policy::OnCrash,
     record::{OutcomeKind, TokenRule},
 };
 

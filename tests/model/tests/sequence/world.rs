@@ -1,7 +1,7 @@
 //! The record of one stream, three workers, perhaps a request that straggles, and what the watch
 //! noted down: small and plain, because a great many of them are made.
 
-use idempotent_runtime::{lease::sequence::Standing, policy::OnCrash};
+use idempotent_runtime::{policy::OnCrash, protocol::sequence::Standing};
 
 use crate::watch::Watch;
 

@@ -2,8 +2,8 @@
 //! written.
 
 use idempotent_runtime::{
-    lease::{Meaning, StepDecision, decide_step},
     policy::OnCrash,
+    protocol::{Meaning, StepDecision, decide_step},
     record::StepState,
 };
 use model::call::arguments;

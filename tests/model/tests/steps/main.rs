@@ -1,7 +1,7 @@
 //! Calls with steps, checked exhaustively. Workers run a body of two steps under one key, over a
 //! store that keeps a record and the steps of its life. Meanwhile answers get lost, requests
 //! straggle, steps and calls are dropped, workers crash or stall at any moment, leases end and
-//! records expire. The runtime's own state machine decides: `lease::decide`, `decide_step`,
+//! records expire. The runtime's own state machine decides: `protocol::decide`, `decide_step`,
 //! `takes_steps` and `Holding`. The driver around it (`driver`, `worker`, `body`) and the store
 //! (`store`) are modelled.
 //!

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    lease::{self, Ending, Holding},
     policy::OnCrash,
+    protocol::{self, Ending, Holding},
     record::{
         self, Moment, RawOutcome, Record, Step, StepName, StepState, Time, TokenRule, Version,
     },
@@ -175,7 +175,7 @@ impl Held {
 #[test]
 fn packing_loses_nothing_that_a_decision_depends_on() {
     let claim = claim(7, OnCrash::Uncertain, true);
-    let first = lease::first(&claim, CURRENT);
+    let first = protocol::first(&claim, CURRENT);
     assert_eq!(
         Draft::of(&first).draft(),
         record::Draft {
@@ -185,7 +185,7 @@ fn packing_loses_nothing_that_a_decision_depends_on() {
     );
     let stands = first.apply(None, NOW);
     assert_eq!(Cell::of(&stands).record(), stands);
-    let holding = Holding::new(&claim, 2, claim.on_crash, lease::Meaning::GoOn);
+    let holding = Holding::new(&claim, 2, claim.on_crash, protocol::Meaning::GoOn);
     let endings = [
         Ending::Done(outcome([8, 9])),
         Ending::Release,

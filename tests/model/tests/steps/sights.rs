@@ -1,7 +1,7 @@
 //! The sights that must be seen somewhere: a model in which nothing happens keeps every promise.
 
 use idempotent_runtime::{
-    lease::{Meaning, takes_steps},
+    protocol::{Meaning, takes_steps},
     record::{State, StepState},
 };
 use model::call::attempt;

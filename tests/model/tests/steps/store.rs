@@ -1,7 +1,7 @@
 //! The store: a record in a versioned cell with a clock, and beside it the steps of its life, as
 //! every store has to keep them. The faults are the ways in which a store could get it wrong.
 
-use idempotent_runtime::lease::takes_steps;
+use idempotent_runtime::protocol::takes_steps;
 use model::call::{NOW, attempt};
 
 use crate::{

@@ -2,7 +2,7 @@
 //! asks: the notes tell on their own which attempt holds the record, and what it recorded.
 
 use idempotent_runtime::{
-    lease::{Decision, Meaning, decide},
+    protocol::{Decision, Meaning, decide},
     record::State,
     store::Snapshot,
 };

@@ -2,7 +2,7 @@
 //! holds.
 
 use idempotent_runtime::{
-    lease::{self, Decision, Meaning, Refusal},
+    protocol::{self, Decision, Meaning, Refusal},
     record,
 };
 use model::call::{FRESH, NOW, claim};
@@ -42,7 +42,7 @@ impl Protocol {
                 meaning,
             })
         };
-        world.workers[worker] = match lease::decide(&claim, &snapshot(world.cell), || FRESH) {
+        world.workers[worker] = match protocol::decide(&claim, &snapshot(world.cell), || FRESH) {
             Decision::Write { draft, meaning, .. } => plan(&draft, meaning),
             Decision::Mine(record) => {
                 let meaning = Meaning::won(&record, goes_on);

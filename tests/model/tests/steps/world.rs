@@ -3,8 +3,8 @@
 //! `pack` turns it into what the runtime knows.
 
 use idempotent_runtime::{
-    lease::Meaning,
     policy::OnCrash,
+    protocol::Meaning,
     record::{State, StepState},
 };
 

@@ -2,8 +2,8 @@
 //! and is written.
 
 use idempotent_runtime::{
-    lease::{Beat, Meaning, StepDecision, decide_step},
     policy::OnCrash,
+    protocol::{Beat, Meaning, StepDecision, decide_step},
     record::{State, StepState},
 };
 use model::call::{FRESH, arguments};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    lease::{self, Decision, Meaning, Settlement},
+    protocol::{self, Decision, Meaning, Settlement},
     record::{self, AttemptId, State},
 };
 use model::call::{FRESH, NOW, TAKEOVERS};
@@ -50,7 +50,7 @@ impl Protocol {
                 looked,
             })
         };
-        world.workers[worker] = match lease::decide(&claim, &snapshot(world.cell), || FRESH) {
+        world.workers[worker] = match protocol::decide(&claim, &snapshot(world.cell), || FRESH) {
             Decision::Write { draft, meaning, .. } => plan(&draft, meaning),
             Decision::Mine(record) => {
                 let meaning = Meaning::won(&record, goes_on);
@@ -161,7 +161,7 @@ impl Protocol {
         if self.fault == Fault::ParksWhatIsHeld && word == Word::Park {
             record.attempt_id = AttemptId::GIVEN_BACK;
         }
-        let settled = lease::settle(&record, &settlement, NOW, Duration::ZERO, FRESH);
+        let settled = protocol::settle(&record, &settlement, NOW, Duration::ZERO, FRESH);
         let Some(draft) = settled else { return };
         // Only what is dead beforehand is parked so, and no operator speaks.
         world.words_left -= u8::from(word != Word::Park);

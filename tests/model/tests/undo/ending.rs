@@ -1,6 +1,6 @@
 //! The end of a call, and what follows from it.
 
-use idempotent_runtime::lease::{Meaning, Refusal};
+use idempotent_runtime::protocol::{Meaning, Refusal};
 use model::call::FRESH;
 
 use crate::{

@@ -2,7 +2,7 @@
 //! one key, and it fails for good at any moment. Answers get lost, requests straggle, heartbeats
 //! come in between, callers and workers vanish at any moment, leases end, records expire and are
 //! purged, and an operator resumes what is parked. The runtime's own state machine decides:
-//! `lease::decide`, `decide_step`, `takes_steps`, `settle` and `Holding`. The driver around it
+//! `protocol::decide`, `decide_step`, `takes_steps`, `settle` and `Holding`. The driver around it
 //! (`driver`, `claim`, `body`, `ending`, `undoing`) and the store (`store`) are modelled.
 //!
 //! `watch` holds the promises. `sights` holds what must be seen, so that they are not kept by doing

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    lease::{self, Claim, Ending, Holding, Meaning},
     policy::OnCrash,
+    protocol::{self, Claim, Ending, Holding, Meaning},
     record::{
         self, Moment, RawOutcome, Record, Step, StepName, StepState, TokenRule, Version,
         WHILE_UNDOS_ARE_OPEN,
@@ -211,7 +211,7 @@ impl End {
 #[test]
 fn packing_loses_nothing_that_a_decision_depends_on() {
     let claim = claim(7, true);
-    let first = lease::first(&claim, CURRENT);
+    let first = protocol::first(&claim, CURRENT);
     let stands = first.apply(None, NOW);
     assert_eq!(Cell::of(&stands).record(), stands);
     let forward = Holding::new(&claim, 2, claim.on_crash, Meaning::GoOn);

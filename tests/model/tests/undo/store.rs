@@ -1,7 +1,7 @@
 //! The store: a record in a versioned cell with a clock, and beside it the steps of its life, as
 //! every store has to keep them.
 
-use idempotent_runtime::{lease::takes_steps, record::Record};
+use idempotent_runtime::{protocol::takes_steps, record::Record};
 use model::call::{NOW, attempt};
 
 use crate::world::{Cell, Row, STEPS, Seen, StepWrite, World, Write};

@@ -2,7 +2,7 @@
 //! asks: the notes tell on their own which attempt holds the record, and what it did.
 
 use idempotent_runtime::{
-    lease::Meaning,
+    protocol::Meaning,
     record::{State, StepState},
 };
 use model::call::TAKEOVERS;

@@ -3,7 +3,7 @@
 //! `pack` turns it into what the runtime knows.
 
 use idempotent_runtime::{
-    lease::Meaning,
+    protocol::Meaning,
     record::{State, StepState},
 };
 

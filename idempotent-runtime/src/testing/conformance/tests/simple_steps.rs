@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 use super::{Defect, simple::Simple};
 use crate::{
     identity::RecordId,
-    lease::takes_steps,
+    protocol::takes_steps,
     record::{AttemptId, Record, Step, StepName, StepNames, Time, Version},
     store::{Snapshot, StepWrite},
 };

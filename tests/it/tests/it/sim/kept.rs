@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     identity::RecordId,
-    lease::takes_steps,
+    protocol::takes_steps,
     record::{Draft, Record, Step, StepName, StepNames, Time, Version},
     store::{Snapshot, Stamp, StepWrite, Swap},
 };

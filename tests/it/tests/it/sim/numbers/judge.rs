@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use idempotent_runtime::{
     OnCrash,
-    lease::sequence::{Answer as Kept, Running, Standing, Stored},
+    protocol::sequence::{Answer as Kept, Running, Standing, Stored},
     record::{AttemptId, OutcomeKind},
     sequence::Decision,
 };

@@ -1,0 +1,382 @@
+//! A call that is under way, without the types of its function: this code is compiled once, and not
+//! again for every annotated function.
+
+mod end;
+mod outcomes;
+
+use std::{
+    future::{Future, poll_fn},
+    mem,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tracing::{Span, field};
+
+use self::outcomes::answer_of;
+pub(super) use self::outcomes::executed;
+pub(crate) use self::outcomes::is_kept;
+#[cfg(feature = "sqlite")]
+use crate::attempt::is_shut_out;
+use crate::{
+    attempt::{Asking, Attempt, Stage, goes_forward},
+    engine::last_words,
+    error::Error,
+    identity::RecordId,
+    observe::{CallEvent, CallOutcome, CallReport, UnprotectedReason},
+    protocol::Ending,
+    record::{FencingToken, Record, Time},
+    request::{Asked, Protection, Request},
+    run::{
+        admit::{Admission, Admitting},
+        held::HeldLease,
+    },
+};
+
+/// One call, from its claim to its answer.
+///
+/// # Cancel safety
+///
+/// Dropped while it waits, it changes nothing. Dropped while its claim is under way, the claim is
+/// given up in the background. Dropped after the body was polled, the record ends as the state
+/// machine says for a body that stopped.
+pub(crate) struct ActiveCall {
+    pub(crate) request: Request,
+    span: Span,
+    began: Option<Duration>,
+    /// The body that makes the call, if one does.
+    asking: Asking,
+    /// The attempt that runs the body, once there is one.
+    attempt: Option<Attempt>,
+    /// The lease that is held while the body runs; none where it runs unprotected.
+    pub(super) held: Option<HeldLease>,
+    /// How the call came by its answer, if that is known yet.
+    how: CallReport,
+    outcome: CallOutcome,
+}
+
+/// The answer to a call instead of a body of its own.
+pub(crate) enum Instead {
+    /// The outcome that a record holds.
+    Recorded(Arc<Record>),
+    /// There is no answer.
+    Refused(Error),
+}
+
+/// A call that would wait for a lock which its own task holds.
+#[cfg(feature = "sqlite")]
+pub(crate) const SHUT_OUT: Error = Error::InvalidPolicy(
+    "a call inside a transaction of SQLite is a part of it, because SQLite takes one writer at a time: end it with `run_in`, or give the function `tx`",
+);
+
+impl ActiveCall {
+    /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
+    pub(crate) fn new(request: Request) -> Box<Self> {
+        let (operation, id) = (&*request.operation, &request.id);
+        // Where an older build may have given the record another id, that is known later.
+        let known = request.old_id.is_none().then(|| field::display(id));
+        let span = tracing::info_span!("idempotent", operation, id = known, outcome = field::Empty);
+        let handle = &request.handle;
+        let asking = Asking::here(*id.as_bytes());
+        let began = handle.observers().are_there().then(|| handle.timer().now());
+        Box::new(Self {
+            request,
+            span,
+            began,
+            asking,
+            attempt: None,
+            held: None,
+            how: CallReport::Refused,
+            outcome: CallOutcome::Refused,
+        })
+    }
+
+    /// Claims: the attempt that is to run the body, or what answers instead.
+    pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
+        goes_forward().await.map_err(Instead::Refused)?;
+        let (admission, id) = match &self.request.protection {
+            #[cfg(feature = "sqlite")]
+            Protection::Record(_)
+                if is_shut_out(self.request.handle.id()) && !self.request.is_held() =>
+            {
+                return Err(Instead::Refused(SHUT_OUT));
+            }
+            Protection::Record(asked) => match self.request.recall(asked) {
+                Some((record, now)) => {
+                    let waited = false;
+                    let found = Admission::Recorded {
+                        record,
+                        now,
+                        waited,
+                    };
+                    (found, self.request.id)
+                }
+                // Boxed, so that the future of a call that finds its outcome does not hold room for
+                // what claims one.
+                None => Box::pin(self.claim(asked)).await,
+            },
+            Protection::None(why) => {
+                let id = self.request.id;
+                (Admission::Unprotected(*why, id), id)
+            }
+        };
+        if self.request.old_id.is_some() {
+            self.span.record("id", field::display(&id));
+        }
+        self.request.id = id;
+        self.admitted(admission)
+    }
+
+    /// The admission, and the id of the record that it is about: an older build may have given it
+    /// another one.
+    async fn claim(&self, asked: &Asked) -> (Admission, RecordId) {
+        let claim = self.request.claim(asked);
+        let mut admitting = Admitting::new(&self.request, &claim);
+        let admission = within(&self.span, pin!(admitting.admit())).await;
+        (admission, admitting.id)
+    }
+
+    pub(super) fn admitted(&mut self, admission: Admission) -> Result<Attempt, Instead> {
+        match admission {
+            Admission::Run(held) => {
+                let attempt = held.attempt().clone();
+                self.held = Some(held);
+                Ok(self.begun(attempt))
+            }
+            Admission::Recorded {
+                record,
+                now,
+                waited,
+            } => Err(self.recorded(record, now, waited)),
+            Admission::Refused(error) => Err(Instead::Refused(error)),
+            Admission::Unprotected(why, id) => {
+                let attempt = self.unprotected(why, id);
+                Ok(self.begun(attempt))
+            }
+        }
+    }
+
+    /// Takes note of the attempt, which is over when the call is.
+    pub(super) fn begun(&mut self, attempt: Attempt) -> Attempt {
+        self.attempt.insert(attempt).clone()
+    }
+
+    fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
+        let finished = record.finished.unwrap_or(now);
+        self.how = CallReport::Replayed {
+            finished,
+            age: now.since(finished),
+            attempt: record.attempt,
+            waited,
+            trace_parent: record.holder.trace_parent.clone(),
+        };
+        self.outcome = if waited {
+            CallOutcome::ReplayedAfterWait
+        } else {
+            CallOutcome::Replayed
+        };
+        Instead::Recorded(record)
+    }
+
+    #[cold]
+    fn unprotected(&mut self, why: UnprotectedReason, id: RecordId) -> Attempt {
+        let _inside = self.span.enter();
+        let operation = &*self.request.operation;
+        match why {
+            UnprotectedReason::StoreOutage => tracing::error!(
+                operation,
+                "the store is out of reach, the call runs unprotected"
+            ),
+            // The handle has said so, loudly, when it was built.
+            UnprotectedReason::Disabled => {
+                tracing::debug!(operation, ?why, "the call runs unprotected");
+            }
+            UnprotectedReason::OptedOut | UnprotectedReason::MissingKey => {
+                tracing::warn!(operation, ?why, "the call runs unprotected");
+            }
+        }
+        self.how = CallReport::Unprotected(why);
+        self.outcome = CallOutcome::Unprotected;
+        let attempt = self.request.attempt(id, 1, None, Stage::Body, false);
+        match why {
+            UnprotectedReason::Disabled => attempt.switched_off(),
+            _ => attempt,
+        }
+    }
+
+    /// Has the body made as a part of `attempt`. The code that makes it is the application's, too:
+    /// where that panics, it may have done something.
+    pub(crate) fn make<B>(&mut self, attempt: &Attempt, body: impl FnOnce(Attempt) -> B) -> B {
+        if let Some(held) = &mut self.held {
+            held.begin();
+        }
+        let _inside = self.span.enter();
+        attempt.make(|| body(attempt.clone()))
+    }
+
+    /// Runs the body as a part of `attempt`.
+    pub(crate) fn run<'a, B>(
+        &'a mut self,
+        attempt: &'a Attempt,
+        body: Pin<&'a mut Option<B>>,
+    ) -> Running<'a, B> {
+        Running {
+            call: self,
+            attempt,
+            body,
+        }
+    }
+
+    fn poll_body<T>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
+        if let Some(held) = &mut self.held {
+            held.begin();
+        }
+        self.poll(attempt, body, cx)
+    }
+
+    /// Polls what belongs to the body as a part of `attempt`.
+    pub(crate) fn poll<T>(
+        &self,
+        attempt: &Attempt,
+        work: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
+        let _inside = self.span.enter();
+        attempt.poll(work, cx)
+    }
+
+    /// Says how the call ends if it is dropped, or code of the application panics, before
+    /// [`end`](Self::end). The body has returned, so it must not look like one that stopped
+    /// half-way.
+    pub(crate) fn know(&self, ending: Ending) {
+        if let Some(held) = &self.held {
+            held.know(ending);
+        }
+    }
+
+    pub(super) fn lease_lost(&self) -> Error {
+        Error::LeaseLost {
+            operation: Arc::clone(&self.request.operation),
+        }
+    }
+
+    pub(super) fn executed(&mut self, attempt: &Attempt, outcome: CallOutcome, recorded: bool) {
+        self.outcome = outcome;
+        self.how = CallReport::Executed {
+            attempt: attempt.number(),
+            token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
+            recorded,
+            taken_over: outcome == CallOutcome::LeaseLost,
+        };
+    }
+
+    /// Tells observers and the log that the call is answered by what its own body returned. An
+    /// `Err` that may be a refusal in other words is none to the body around, either.
+    pub(crate) fn answered_itself(&mut self, is_error: bool) -> CallReport {
+        let attempt = self.attempt.as_ref();
+        let is_refused = is_error && attempt.is_some_and(Attempt::is_refused);
+        self.asking.note(is_refused);
+        self.tell(None)
+    }
+
+    /// The same of a call that something else answers: a `refusal`, or an outcome that was found.
+    pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
+        self.asking.answered(refusal);
+        self.tell(refusal)
+    }
+
+    fn tell(&mut self, refusal: Option<&Error>) -> CallReport {
+        let outcome = refusal.map_or(self.outcome, answer_of);
+        if !self.span.is_disabled() {
+            self.span.record("outcome", field::debug(outcome));
+        }
+        self.say(outcome);
+        if let Some(began) = self.began {
+            let handle = &self.request.handle;
+            let elapsed = handle.timer().now().saturating_sub(began);
+            handle.observers().answered(&CallEvent {
+                operation: &self.request.operation,
+                id: Some(self.request.id),
+                outcome,
+                elapsed,
+            });
+        }
+        mem::replace(&mut self.how, CallReport::Refused)
+    }
+
+    /// Tells operators how the call was answered: a key that is used for something else is a
+    /// mistake of a client's, and people may ask about it.
+    fn say(&self, outcome: CallOutcome) {
+        let (operation, id) = (&*self.request.operation, &self.request.id);
+        self.span.in_scope(|| match outcome {
+            CallOutcome::KeyReused => tracing::info!(operation, %id, ?outcome, "idempotent call"),
+            _ => tracing::debug!(operation, %id, ?outcome, "idempotent call"),
+        });
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+}
+
+impl Drop for ActiveCall {
+    fn drop(&mut self) {
+        let span = mem::replace(&mut self.span, Span::none());
+        last_words::inside(&span, || {
+            self.held = None;
+            if let Some(attempt) = &self.attempt {
+                attempt.end();
+            }
+        });
+        last_words::tell(|| drop(span));
+    }
+}
+
+/// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the
+/// record is given up: the next attempt meets nothing of it.
+pub(crate) struct Running<'a, B> {
+    call: &'a mut ActiveCall,
+    attempt: &'a Attempt,
+    body: Pin<&'a mut Option<B>>,
+}
+
+impl<B: Future> Future for Running<'_, B> {
+    type Output = B::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let Self {
+            call,
+            attempt,
+            body,
+        } = &mut *self;
+        match body.as_mut().as_pin_mut() {
+            Some(body) => call.poll_body(attempt, body, cx),
+            None => unreachable!("a body stays until what runs it is dropped"),
+        }
+    }
+}
+
+impl<B> Drop for Running<'_, B> {
+    fn drop(&mut self) {
+        let (body, attempt) = (&mut self.body, self.attempt);
+        last_words::inside(&self.call.span, || attempt.dropping(&mut || body.set(None)));
+    }
+}
+
+/// Polls `work` inside `span`, where it is: `Instrument` would move it.
+pub(crate) fn within<F: Future>(
+    span: &Span,
+    mut work: Pin<&mut F>,
+) -> impl Future<Output = F::Output> {
+    poll_fn(move |cx| {
+        let _inside = span.enter();
+        work.as_mut().poll(cx)
+    })
+}

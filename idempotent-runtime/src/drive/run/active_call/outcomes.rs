@@ -1,0 +1,47 @@
+//! How calls are answered, in the words of observers.
+
+use crate::{
+    attempt::Stage,
+    error::Error,
+    observe::CallOutcome,
+    protocol::Meaning,
+    record::{OutcomeKind, Record},
+};
+
+pub(crate) fn is_kept(record: &Record) -> bool {
+    record
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
+}
+
+/// The outcome of a call that ran its own body.
+pub(in crate::drive::run) fn executed(meaning: Meaning, stage: Stage) -> CallOutcome {
+    match (meaning, stage) {
+        (_, Stage::Answered) => CallOutcome::Reconciled,
+        (_, Stage::Unknown) => CallOutcome::Uncertain,
+        (Meaning::Fresh, _) => CallOutcome::Executed,
+        _ => CallOutcome::ExecutedAfterTakeover,
+    }
+}
+
+pub(super) fn answer_of(error: &Error) -> CallOutcome {
+    match error {
+        Error::InProgress { .. } => CallOutcome::InProgress,
+        Error::KeyReused { .. } => CallOutcome::KeyReused,
+        Error::Uncertain { .. } => CallOutcome::Uncertain,
+        Error::Parked { .. } | Error::NotUndone { .. } => CallOutcome::Parked,
+        Error::LeaseLost { .. } => CallOutcome::LeaseLost,
+        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
+            CallOutcome::NotReplayable
+        }
+        Error::Expired { .. } => CallOutcome::Expired,
+        Error::Past { .. } => CallOutcome::Past,
+        Error::Gap { .. } => CallOutcome::Gap,
+        Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
+            CallOutcome::StoreFailed
+        }
+        Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
+        _ => CallOutcome::Refused,
+    }
+}

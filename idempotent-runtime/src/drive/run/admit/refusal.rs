@@ -1,0 +1,133 @@
+//! The errors that refuse a call.
+
+use std::{cmp::Reverse, sync::Arc, time::Duration};
+
+use super::{Admission, Admitting};
+use crate::{
+    error::Error,
+    observe::RecordChange,
+    protocol::{
+        Meaning,
+        sequence::{Damaged, Stored},
+    },
+    record::{Draft, ListedStep, Record, StepState, Time},
+    store::{StoreError, StoreErrorKind},
+};
+
+impl Admitting<'_> {
+    pub(in crate::drive::run) fn in_progress(
+        &self,
+        record: &Record,
+        seen_at: Time,
+        left: Duration,
+    ) -> Error {
+        Error::InProgress {
+            operation: self.operation(),
+            since: seen_at.since(record.created),
+            retry_after: left,
+            // A heartbeat comes after a third of the lease, and may take a while.
+            silent: left < self.claim.lease / 2,
+            attempt: record.attempt,
+            holder: Arc::clone(&record.holder.label),
+            trace_parent: record.holder.trace_parent.clone(),
+        }
+    }
+
+    pub(super) fn key_reused(&self, record: &Record) -> Error {
+        let (mine, theirs) = (&self.claim.subject.fingerprint, &record.subject.fingerprint);
+        Error::KeyReused {
+            operation: self.operation(),
+            differing: mine.differing(&theirs.digests()),
+        }
+    }
+
+    pub(super) fn past(&self, last: u64) -> Error {
+        let operation = self.operation();
+        Error::Past { operation, last }
+    }
+
+    pub(in crate::drive::run) fn gap(&self, expected: u64) -> Error {
+        Error::Gap {
+            operation: self.operation(),
+            expected,
+            got: self.claim.numbered.map_or(0, |numbered| numbered.number),
+        }
+    }
+
+    /// Tells that a record was left to be settled, and gives the error that refuses the call.
+    pub(in crate::drive::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
+        let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
+        let number = Stored::written(draft).as_ref().and_then(running);
+        let (step, refusal) = match meaning {
+            Meaning::Park => (RecordChange::Parked, self.parked(attempts, number)),
+            _ => (
+                RecordChange::LeftUncertain,
+                Error::Uncertain {
+                    operation,
+                    id,
+                    number,
+                },
+            ),
+        };
+        let observers = self.request.handle.observers();
+        observers.transition(&self.request.operation, &self.id, attempts, step);
+        refusal
+    }
+
+    pub(in crate::drive::run) fn parked(&self, attempts: u32, number: Option<u64>) -> Error {
+        Error::Parked {
+            operation: self.operation(),
+            attempts,
+            id: self.id,
+            number,
+        }
+    }
+
+    /// Looks which steps could not be undone.
+    pub(super) async fn not_undone(&self, record: &Record) -> Admission {
+        let steps = match self.request.handle.store().list_steps(&self.id).await {
+            Ok(steps) => steps,
+            Err(error) => return Admission::Refused(error.into()),
+        };
+        let of = |which: fn(&ListedStep) -> bool| {
+            let mut steps: Vec<_> = steps.iter().filter(|step| which(step)).collect();
+            steps.sort_by_key(|step| Reverse(step.undo));
+            steps
+                .iter()
+                .map(|step| step.label.to_string())
+                .collect::<Vec<_>>()
+        };
+        let left = of(ListedStep::is_to_be_undone);
+        // Its holders vanished, and no step is known to be left.
+        if left.is_empty() {
+            return Admission::Refused(self.parked(record.attempt, None));
+        }
+        Admission::Refused(Error::NotUndone {
+            operation: self.operation(),
+            undone: of(|step| step.state == StepState::Undone),
+            left,
+            id: self.id,
+        })
+    }
+
+    pub(super) fn recursive(&self) -> Admission {
+        Admission::Refused(Error::Recursive {
+            operation: self.operation(),
+        })
+    }
+}
+
+/// The number at which the stream of this record stops; `None` where it is that of a plain call.
+pub(super) fn number_of(record: &Record) -> Option<u64> {
+    Stored::read(record).as_ref().ok().and_then(running)
+}
+
+fn running(stored: &Stored) -> Option<u64> {
+    stored.stream.running.map(|running| running.number)
+}
+
+/// The record of a sequence cannot be read.
+pub(crate) fn damaged() -> Error {
+    let error = StoreError::new(StoreErrorKind::Corrupt, "reading a sequence");
+    error.with_source(Damaged).into()
+}

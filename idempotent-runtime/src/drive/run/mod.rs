@@ -1,0 +1,31 @@
+//! One call, from its claim to its answer: the state machine's decisions carried out on a store.
+
+mod active_call;
+mod admit;
+mod detached;
+mod held;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod open_transaction;
+mod raw;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
+pub(crate) mod typed;
+mod undo;
+
+#[cfg(feature = "sqlite")]
+pub(crate) use self::active_call::SHUT_OUT;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::transaction::Joined;
+pub use self::typed::reconcile;
+pub(crate) use self::{
+    active_call::ActiveCall,
+    admit::damaged,
+    raw::{run_raw, run_raw_detached},
+    typed::{Typed, run_detached, run_pinned, run_typed},
+};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::{
+    active_call::Instead,
+    open_transaction::{OpenTransaction, RecordedIn, SentInside, sends},
+    transaction::{Claimed, join, run_in},
+};

@@ -1,0 +1,294 @@
+//! A call as a part of a transaction of the application's: its record commits and rolls back with
+//! the rows of the body.
+//!
+//! No other call sees what is written before the commit. So nothing beats, nothing is given up and
+//! nothing is tried again here. A call that comes meanwhile waits in the database, and if the
+//! transaction ends without a commit, there was no call.
+
+mod claim;
+
+use std::{
+    fmt,
+    pin::{Pin, pin},
+};
+
+pub(crate) use self::claim::Claimed;
+use crate::{
+    attempt::Attempt,
+    observe::{CallReport, RecordChange},
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    policy::OnCrash,
+    protocol::Ending,
+    record::{State, Version},
+    request::Request,
+    run::{
+        active_call::{ActiveCall, Instead},
+        open_transaction,
+        typed::Typed,
+    },
+    store::{Savepoint, SqlConnection, check_open, is_aborted, says_aborted},
+};
+
+/// A call that has joined a transaction: it runs the body, and then writes how that ended.
+pub struct Joined<P, K> {
+    call: Box<ActiveCall>,
+    typed: Typed<P, K>,
+    attempt: Attempt,
+    /// None where the call runs unprotected.
+    claimed: Option<Claimed>,
+    /// The place before the body; none where no transaction is open.
+    savepoint: Option<Savepoint>,
+}
+
+/// Claims inside the transaction; the answer of the call instead, if its body is not to run.
+pub(crate) async fn join<C, R, P, K>(
+    mut request: Request,
+    typed: Typed<P, K>,
+    connection: &mut C,
+) -> Result<Joined<P, K>, (R, CallReport)>
+where
+    C: SqlConnection,
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+{
+    let is_recorded = request.in_transaction();
+    let mut call = ActiveCall::new(request);
+    let open = check_open(connection).await;
+    let has_place = open.is_ok();
+    let admitted = match open {
+        Err(error) if is_recorded => Err(Instead::Refused(error)),
+        _ => call.admit_in(connection.connection()).await,
+    };
+    let instead = match admitted {
+        Err(instead) => instead,
+        Ok((attempt, claimed)) => {
+            if let Some(claimed) = &claimed {
+                call.tell_in(&claimed.attempt, claimed.change);
+            }
+            let savepoint = match has_place {
+                true => Savepoint::set(connection).await.map(Some),
+                false => Ok(None),
+            };
+            match savepoint {
+                Err(error) => Instead::Refused(error.into()),
+                Ok(savepoint) => {
+                    return Ok(Joined {
+                        call,
+                        typed,
+                        attempt,
+                        claimed,
+                        savepoint,
+                    });
+                }
+            }
+        }
+    };
+    Err(typed.instead(&mut call, instead).await)
+}
+
+impl<P, K> fmt::Debug for Joined<P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Joined").finish_non_exhaustive()
+    }
+}
+
+impl<P, K> Joined<P, K> {
+    /// Runs the body.
+    pub async fn run<B: Future>(&mut self, body: Pin<&mut Option<B>>) -> B::Output {
+        self.call.run_in(&self.attempt, body).await
+    }
+
+    /// Writes how the body of an annotated function ended, and gives what its caller gets.
+    pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        self.end(connection, own).await.answer
+    }
+}
+
+/// The answer to a call that was a part of a transaction.
+pub(crate) struct Finished<R> {
+    pub(crate) answer: R,
+    pub(crate) report: CallReport,
+    /// The version that it wrote, which stands once the transaction has committed.
+    pub(crate) written: Option<Version>,
+}
+
+impl<R> From<(R, CallReport)> for Finished<R> {
+    fn from((answer, report): (R, CallReport)) -> Self {
+        let written = None;
+        Self {
+            answer,
+            report,
+            written,
+        }
+    }
+}
+
+/// Runs a call as a part of a transaction.
+pub(crate) async fn run_in<C, R, P, K, F>(
+    request: Request,
+    typed: Typed<P, K>,
+    connection: &mut C,
+    body: F,
+) -> Finished<R>
+where
+    C: SqlConnection,
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    F: AsyncFnOnce(&mut C) -> R,
+{
+    let mut joined = match join(request, typed, connection).await {
+        Ok(joined) => joined,
+        Err(answer) => return answer.into(),
+    };
+    let own = {
+        let Joined { call, attempt, .. } = &mut joined;
+        let body = pin!(Some(call.make(attempt, |_| body(&mut *connection))));
+        joined.run(body).await
+    };
+    joined.end(connection, own).await
+}
+
+impl<P, K> Joined<P, K> {
+    /// Writes how the body ended, and gives what the caller gets.
+    ///
+    /// The rows of an `Err` are undone first. If they cannot be, the transaction is gone, and so is
+    /// the claim. An `Err` that has left the transaction aborted may come from a conflict with
+    /// another one, so it is no outcome.
+    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> Finished<R>
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let own = own.into_result();
+        let Some(claimed) = self.claimed.take() else {
+            return self.end_unprotected(connection, own).await.into();
+        };
+        let Some(savepoint) = self.savepoint.take() else {
+            unreachable!("a claim has a place before its body")
+        };
+        self.record(connection, own, (claimed, savepoint)).await
+    }
+
+    /// Ends a call without a record. Its transaction is looked at all the same: the commit of one
+    /// that has ended may be answered as if all was well.
+    async fn end_unprotected<C, R>(
+        mut self,
+        connection: &mut C,
+        own: Result<R::Value, R::Error>,
+    ) -> (R, CallReport)
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let (call, typed) = (&mut self.call, &self.typed);
+        if let Some(savepoint) = self.savepoint {
+            if own.is_err() {
+                // Where that fails, the transaction is gone.
+                let _undone = savepoint.roll_back(connection).await;
+            }
+            let released = savepoint.release(connection).await;
+            if own.is_ok() && released.is_err() {
+                let ended = Instead::Refused(call.transaction_ended());
+                return typed.instead(call, ended).await;
+            }
+        }
+        typed.own(call, own, None).await
+    }
+
+    async fn record<C, R>(
+        mut self,
+        connection: &mut C,
+        mut own: Result<R::Value, R::Error>,
+        (claimed, savepoint): (Claimed, Savepoint),
+    ) -> Finished<R>
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let (call, typed) = (&mut self.call, &self.typed);
+        let is_aborted = own.is_err() && is_aborted(connection).await;
+        if own.is_err() {
+            if savepoint.roll_back(connection).await.is_err() {
+                open_transaction::ends(connection.connection());
+                call.executed_in(&claimed, false);
+                return typed.own(call, own, None).await.into();
+            }
+            // Nothing of the body stands that a second run could double.
+            call.request.on_crash = OnCrash::Rerun;
+        }
+        let ending = match is_aborted {
+            true => Ending::Release,
+            false => typed.leave(call, &claimed.attempt, &mut own).await,
+        };
+        let ended = call.end_in(connection, &claimed, &ending).await;
+        open_transaction::ends(connection.connection());
+        let ended = ended.map(|ended| {
+            ended.map(|(change, recorded)| {
+                let version = recorded.draft.version;
+                call.tell_in(&claimed.attempt, staged(change));
+                if recorded.draft.state == State::Done {
+                    open_transaction::recorded(connection.connection(), recorded);
+                }
+                version
+            })
+        });
+        let written = *ended.as_ref().unwrap_or(&None);
+        let refusal = match ended {
+            // A failure in the body is mostly why nothing more can be written, or nothing is left.
+            _ if own.is_err() => None,
+            Ok(Some(_)) => None,
+            Ok(None) => Some(call.transaction_ended()),
+            Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
+            Err(error) => Some(error.into()),
+        };
+        if refusal.is_some() {
+            call.undo_in(connection, &claimed, &savepoint).await;
+        } else {
+            call.executed_in(&claimed, written.is_some());
+        }
+        if let Err(error) = savepoint.release(connection).await {
+            // The commit releases it, too.
+            tracing::debug!(%error, "a savepoint is not released");
+        }
+        let (answer, report) = match refusal {
+            // The value behind a reference is not read back: it may stand in rows that are not
+            // committed yet.
+            None => typed.own(call, own, None).await,
+            Some(error) => typed.instead(call, Instead::Refused(error)).await,
+        };
+        Finished {
+            answer,
+            report,
+            written,
+        }
+    }
+}
+
+/// A change in a transaction of the application's is no more than staged: only the application
+/// knows whether it commits.
+fn staged(change: RecordChange) -> RecordChange {
+    match change {
+        RecordChange::Recorded | RecordChange::RecordedNotReplayable => RecordChange::Staged,
+        other => other,
+    }
+}

@@ -1,0 +1,273 @@
+//! The typed form: the results of functions, over the raw form that stores bytes.
+
+pub(crate) mod read;
+pub(crate) mod record;
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
+};
+
+use self::{
+    read::{load, read},
+    record::{leave, reference},
+};
+use crate::{
+    attempt::{self, Attempt, Stage},
+    error::Error,
+    observe::CallReport,
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    policy::Reconciled,
+    protocol::Ending,
+    record::RawOutcome,
+    request::Request,
+    run::{
+        active_call::{ActiveCall, Instead, within},
+        detached::outlive,
+    },
+};
+
+/// How a typed call is stored and read.
+pub(crate) struct Typed<P, K> {
+    pub(crate) on_error: P,
+    pub(crate) keep: K,
+}
+
+/// Runs a call whose body is there already, where it stays. Code that is not about the body stands
+/// elsewhere, so that it is not compiled again for every body.
+pub(crate) async fn run_pinned<R, P, K, B>(
+    call: Result<Box<ActiveCall>, Box<Error>>,
+    typed: Typed<P, K>,
+    body: Pin<&mut Option<B>>,
+) -> R
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    B: Future<Output = R>,
+{
+    let mut call = match call {
+        Ok(call) => call,
+        Err(error) => return R::from_result(Err(R::Error::from_refusal(*error))),
+    };
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
+    let instead = match call.admit().await {
+        Ok(attempt) if attempt.undoes() => Box::pin(call.find_and_undo(&attempt, body)).await,
+        Ok(attempt) => {
+            let own = call.run(&attempt, body).await;
+            match typed.answer(&mut call, &attempt, own).await {
+                Ok((own, _)) => return own,
+                Err(instead) => instead,
+            }
+        }
+        Err(instead) => instead,
+    };
+    typed.instead(&mut call, instead).await.0
+}
+
+/// Runs a call whose body is made when it is known which attempt runs it.
+pub(crate) async fn run_typed<R, P, K, F, B>(
+    mut call: Box<ActiveCall>,
+    typed: Typed<P, K>,
+    body: F,
+) -> (R, CallReport)
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = R>,
+{
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return typed.instead(&mut call, instead).await,
+    };
+    run_admitted(call, attempt, typed, body).await
+}
+
+/// The same, with a task of its own for the body and everything after it. Once the call is
+/// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
+/// before, nothing is left behind.
+pub(crate) async fn run_detached<R, P, K, F, B>(
+    mut call: Box<ActiveCall>,
+    typed: Typed<P, K>,
+    body: F,
+) -> (R, CallReport)
+where
+    R: Outcome + Send + 'static,
+    R::Value: Send,
+    R::Error: FromRefusal + Send,
+    P: OnError<R::Error> + Send + Sync + 'static,
+    K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
+    F: FnOnce(Attempt) -> B + Send + 'static,
+    B: Future<Output = R> + Send + 'static,
+{
+    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return typed.instead(&mut call, instead).await,
+    };
+    let operation = Arc::clone(&call.request.operation);
+    let rest = Box::pin(run_admitted(call, attempt, typed, body));
+    outlive(operation, rest).await.unwrap_or_else(|stopped| {
+        let refusal = attempt::refuse(attempt::WithoutId::Call, stopped);
+        (R::from_result(Err(refusal)), CallReport::Refused)
+    })
+}
+
+async fn run_admitted<R, P, K, F, B>(
+    mut call: Box<ActiveCall>,
+    attempt: Attempt,
+    typed: Typed<P, K>,
+    body: F,
+) -> (R, CallReport)
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = R>,
+{
+    let own = {
+        let body = pin!(Some(call.make(&attempt, body)));
+        match attempt.undoes() {
+            true => Err(Box::pin(call.find_and_undo(&attempt, body)).await),
+            false => Ok(call.run(&attempt, body).await),
+        }
+    };
+    let own = match own {
+        Ok(own) => own,
+        Err(instead) => return typed.instead(&mut call, instead).await,
+    };
+    match typed.answer(&mut call, &attempt, own).await {
+        Ok(answer) => answer,
+        Err(instead) => typed.instead(&mut call, instead).await,
+    }
+}
+
+impl<P, K> Typed<P, K> {
+    /// Whether an `Err` can be recorded.
+    fn can_end<E>(&self, request: &Request) -> bool
+    where
+        P: OnError<E>,
+    {
+        P::can_end(request.on_error)
+    }
+
+    /// The result for the caller whose body returned `own`, or the answer instead, and how it came
+    /// about.
+    async fn answer<R>(
+        &self,
+        call: &mut ActiveCall,
+        attempt: &Attempt,
+        own: R,
+    ) -> Result<(R, CallReport), Instead>
+    where
+        R: Outcome,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let mut own = own.into_result();
+        let ending = self.leave(call, attempt, &mut own).await;
+        let reference = reference::<K, _>(&ending);
+        match call.end(attempt, ending).await {
+            Some(instead) => Err(instead),
+            None => Ok(self.own(call, own, reference).await),
+        }
+    }
+
+    /// Decides, as a part of the attempt, how what the body returned ends the call.
+    pub(crate) async fn leave<T, E>(
+        &self,
+        call: &ActiveCall,
+        attempt: &Attempt,
+        own: &mut Result<T, E>,
+    ) -> Ending
+    where
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+    {
+        let mut leaving = pin!(leave(call, self, attempt, own));
+        poll_fn(|cx| call.poll(attempt, leaving.as_mut(), cx)).await
+    }
+
+    /// Answers with what the body returned, or with what its `reference` leads to. Loading that is
+    /// no part of the attempt, as it is none in a replay.
+    pub(crate) async fn own<R>(
+        &self,
+        call: &mut ActiveCall,
+        mut own: Result<R::Value, R::Error>,
+        reference: Option<RawOutcome>,
+    ) -> (R, CallReport)
+    where
+        R: Outcome,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        if let Some(reference) = reference {
+            // Boxed, so that the future of every call does not hold room for it.
+            let mut loading = Box::pin(load(&call.request, self, reference, &mut own));
+            within(call.span(), loading.as_mut()).await;
+        }
+        let report = call.answered_itself(own.is_err());
+        (R::from_result(own), report)
+    }
+
+    pub(crate) async fn instead<R>(
+        &self,
+        call: &mut ActiveCall,
+        instead: Instead,
+    ) -> (R, CallReport)
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let result = match instead {
+            Instead::Recorded(record) => {
+                within(call.span(), pin!(read(&call.request, self, &record))).await
+            }
+            Instead::Refused(error) => Err(error),
+        };
+        let how = call.answered(result.as_ref().err());
+        let result = result.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
+        (R::from_result(result), how)
+    }
+}
+
+/// The first statement of a body whose crash policy is `reconcile(…)`. If this run is for that, it
+/// asks what became of the attempt that vanished, and gives the answer that stands for the body's.
+pub async fn reconcile<R, F, Fut>(ask: F) -> Option<R>
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    F: FnOnce() -> Fut,
+    Fut: Future<Output = Reconciled<R::Value, R::Error>>,
+{
+    let attempt = attempt::try_current().filter(|attempt| attempt.stage() == Stage::Ask)?;
+    // Boxed for the same reason as what is loaded: it is rare, and may be large.
+    let (stage, answer) = match Box::pin(ask()).await {
+        Reconciled::Happened(value) => (Stage::Answered, Some(Ok(value))),
+        Reconciled::Failed(error) => (Stage::Answered, Some(Err(error))),
+        Reconciled::Unknown => {
+            let operation = Arc::clone(attempt.operation_name());
+            let id = *attempt.id();
+            let number = None;
+            let refusal = Error::Uncertain {
+                operation,
+                id,
+                number,
+            };
+            (Stage::Unknown, Some(Err(R::Error::from_refusal(refusal))))
+        }
+        Reconciled::RunAgain => (Stage::RunAgain, None),
+    };
+    attempt.reach(stage);
+    answer.map(R::from_result)
+}

@@ -1,0 +1,105 @@
+//! The parts that a handle is made of, and its settings.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    clock::{SystemTimer, Timer},
+    codec::Coder,
+    fingerprint::FingerprintKey,
+    observe::Observers,
+    policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
+    store::Store,
+};
+
+/// The parts of a handle.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) defaults: Defaults,
+    pub(crate) coder: Coder,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) observers: Observers,
+    pub(crate) fingerprint_key: Option<FingerprintKey>,
+    pub(crate) holder_name: Arc<str>,
+    pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) redact_keys: bool,
+    pub(crate) enabled: bool,
+}
+
+/// The settings of calls that do not say otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) ttl: Duration,
+    pub(crate) audit_retention: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) in_flight: InFlight,
+    pub(crate) on_error: Verdict,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) on_outage: OnOutage,
+    pub(crate) max_takeovers: u32,
+    pub(crate) max_run_time: Duration,
+    pub(crate) step_grace: Duration,
+    pub(crate) undo_timeout: Duration,
+    pub(crate) transaction_warning: Duration,
+    pub(crate) max_outcome: usize,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self {
+            ttl: DAY,
+            audit_retention: Duration::ZERO,
+            lease: Duration::from_secs(30),
+            in_flight: InFlight::Wait(Duration::from_secs(10)),
+            on_error: Verdict::Replay,
+            on_crash: OnCrash::Rerun,
+            on_missing_key: OnMissingKey::Refuse,
+            on_outage: OnOutage::Closed,
+            max_takeovers: 5,
+            max_run_time: DAY,
+            step_grace: Duration::from_secs(30),
+            undo_timeout: Duration::from_secs(60),
+            transaction_warning: Duration::from_secs(5),
+            max_outcome: 16 * 1024 * 1024,
+        }
+    }
+}
+
+impl Parts {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            defaults: Defaults::default(),
+            coder: Coder::default(),
+            timer: Arc::new(SystemTimer),
+            observers: Observers::default(),
+            fingerprint_key: None,
+            holder_name: format!("pid {}", std::process::id()).into(),
+            trace_parent: None,
+            redact_keys: false,
+            enabled: true,
+        }
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("store", &self.store)
+            .field("defaults", &self.defaults)
+            .field("holder_name", &self.holder_name)
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks the application for the `traceparent` of the call at hand.
+#[derive(Clone)]
+pub(crate) struct TraceParent(pub(crate) Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl fmt::Debug for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TraceParent")
+    }
+}
