@@ -8,9 +8,12 @@ use http::Extensions;
 use crate::error::ClientError;
 use crate::keys::Inner;
 
-/// A request is inside of this middleware.
+/// The middlewares that a request is inside of.
+#[derive(Clone, Debug, Default)]
+struct Inside(Vec<Mark>);
+
 #[derive(Clone, Debug)]
-struct Inside {
+struct Mark {
     of: Weak<Inner>,
     /// It is gone when the request has come back, or was dropped.
     passing: Weak<()>,
@@ -22,12 +25,13 @@ pub(crate) fn pass(
     inner: &Arc<Inner>,
 ) -> Result<Arc<()>, ClientError> {
     let of = Arc::downgrade(inner);
-    let is_inside = |mark: &Inside| mark.passing.strong_count() > 0 && mark.of.ptr_eq(&of);
-    if extensions.get().is_some_and(is_inside) {
+    let Inside(marks) = extensions.get_or_insert_default();
+    marks.retain(|mark| mark.passing.strong_count() > 0);
+    if marks.iter().any(|mark| mark.of.ptr_eq(&of)) {
         return Err(ClientError::Twice);
     }
     let passing = Arc::new(());
-    extensions.insert(Inside {
+    marks.push(Mark {
         of,
         passing: Arc::downgrade(&passing),
     });

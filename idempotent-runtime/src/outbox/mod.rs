@@ -16,14 +16,15 @@ use sqlx::Pool;
 use self::tables::Tables;
 pub use self::{
     dialect::OutboxDatabase,
-    message::{Message, MessageError},
+    message::Message,
     operators::Parked,
     relay::{Envelope, OnPoison, PublishError, Publisher, Relay, RelayBuilder},
 };
+pub use crate::error::MessageError;
 use crate::{
     duration::IntoDuration,
+    engine::parts::TraceParent,
     error::Error,
-    handle::TraceParent,
     store::{
         StoreError,
         sql::{TablePrefix, chosen},
@@ -36,6 +37,9 @@ const MAX_PAYLOAD: usize = 256 * 1024;
 
 /// How long the statements of a look, or of an operator, may take together.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// The same for a migration, which may have an index made.
+const MIGRATION: Duration = Duration::from_secs(10 * 60);
 
 /// An outbox: tables beside those of the application, in the same database. Clones are the same
 /// outbox.
@@ -198,14 +202,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// [`Error::Store`] where the database fails, or a newer release has made the tables.
     pub async fn migrate(&self) -> Result<(), Error> {
         const DOING: &str = "migrating an outbox";
-        let mut owned = OwnedConnection::of(self.acquire(DOING).await?);
-        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-        DB::migrate(&mut tx, &self.tables, DOING).await?;
-        self.tables.check::<DB>(&mut tx, DOING).await?;
-        let committed = tx.commit().await;
-        committed.map_err(|error| DB::store_error(error, DOING))?;
-        owned.give_back().await;
-        Ok(())
+        let how = (Some(Isolation::ReadCommitted), MIGRATION);
+        self.run(DOING, how, async |connection| {
+            DB::migrate(connection, &self.tables, DOING).await?;
+            Ok(self.tables.check::<DB>(connection, DOING).await?)
+        })
+        .await
     }
 
     /// Tells whether this build can use the tables.
@@ -215,7 +217,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// [`Error::Store`], of the kind [`Schema`](crate::StoreErrorKind::Schema) where it cannot.
     pub async fn check_schema(&self) -> Result<(), Error> {
         const DOING: &str = "checking an outbox";
-        self.run(DOING, None, async |connection| {
+        self.run(DOING, (None, LIMIT), async |connection| {
             Ok(self.tables.check::<DB>(connection, DOING).await?)
         })
         .await
@@ -234,7 +236,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     async fn run<T>(
         &self,
         doing: &'static str,
-        isolation: Option<Isolation>,
+        (isolation, limit): (Option<Isolation>, Duration),
         work: impl AsyncFnOnce(&mut DB::Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut owned = OwnedConnection::of(self.acquire(doing).await?);
@@ -250,7 +252,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             Ok(done)
         };
         // Dropped before its end, the connection is closed.
-        let done = tokio::time::timeout(LIMIT, running).await;
+        let done = tokio::time::timeout(limit, running).await;
         done.unwrap_or_else(|_| Err(DB::store_error(silent(), doing).into()))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Outbox,
+    LIMIT, Outbox,
     dialect::OutboxDatabase,
     send::OF_A_KEY,
     tables::{ALL, Tables},
@@ -38,7 +38,9 @@ const MOST: u32 = 1_000;
 
 const DOING: &str = "looking at parked keys";
 
-const WRITING: Option<Isolation> = Some(Isolation::ReadCommitted);
+const READING: (Option<Isolation>, Duration) = (None, LIMIT);
+
+const WRITING: (Option<Isolation>, Duration) = (Some(Isolation::ReadCommitted), LIMIT);
 
 impl<DB: OutboxDatabase> Outbox<DB> {
     /// Tells which keys are parked, up to 1,000 of them, in the order of the keys.
@@ -64,7 +66,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
              WHERE claimed.blocked_since > 0
              ORDER BY claimed.message_key LIMIT {MOST}"
         );
-        self.run(DOING, None, async |connection| {
+        self.run(DOING, READING, async |connection| {
             let rows = DB::query(connection, look, DOING).await?;
             let mut parked = Vec::new();
             for row in &rows {

@@ -3,10 +3,13 @@
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
     attempt::{Asking, goes_forward, try_current},
+    engine::parts::TraceParent,
     error::Error,
-    handle::TraceParent,
     run,
-    store::{NOT_OPEN, StoreError, StoreErrorKind, check_open, sql::Row as _},
+    store::{
+        NOT_OPEN, StoreError, StoreErrorKind, check_open,
+        sql::{ROUNDS, Row as _},
+    },
 };
 
 /// A message as it is written.
@@ -141,13 +144,22 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         }
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);
-        let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
-        match written {
-            Written::Outside => Err(NOT_OPEN),
-            Written::New => Ok(id),
-            Written::Old if self.is_same(connection, message, &id, &key).await? => Ok(id),
-            Written::Old => Err(Error::MessageChanged { id: id.into() }),
+        for _ in 0..ROUNDS {
+            let written = DB::write(connection, &self.tables, &writing, self.clock_ahead).await?;
+            match written {
+                Written::Outside => return Err(NOT_OPEN),
+                Written::New => return Ok(id),
+                Written::Old => {}
+            }
+            match self.meets(connection, message, &id, &key).await? {
+                Met::TheSame => return Ok(id),
+                Met::Another => return Err(Error::MessageChanged { id: id.into() }),
+                Met::Nothing => {}
+            }
         }
+        let hidden = "a message of its id is there, and this user may not see it";
+        let denied = StoreError::new(StoreErrorKind::Denied, DOING);
+        Err(denied.with_source(hidden).into())
     }
 
     fn writing<'a>(&self, message: &'a Message, id: &'a str, key: &'a [u8]) -> Writing<'a> {
@@ -164,29 +176,40 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         }
     }
 
-    /// Whether the message that is there under this id is the same. A message that has been sent
-    /// and deleted meanwhile tells nothing.
-    async fn is_same(
+    /// Looks at the message that was there under this id.
+    async fn meets(
         &self,
         connection: &mut DB::Connection,
         message: &Message,
         id: &str,
         key: &[u8],
-    ) -> Result<bool, Error> {
+    ) -> Result<Met, Error> {
         let messages = &self.tables.messages;
         let (id, key) = (DB::bytes(id.as_bytes()), DB::bytes(key));
         let topic = DB::bytes(message.topic.as_bytes());
         let is_payload = DB::holds("payload", &message.payload);
         let look = format!(
-            "SELECT count(*) FROM {messages}
-             WHERE id = {id} AND NOT (topic = {topic} AND message_key = {key} AND {is_payload}) {}",
+            "SELECT count(CASE WHEN topic = {topic} AND message_key = {key} AND {is_payload} THEN 1 END)
+             FROM {messages} WHERE id = {id} HAVING count(*) > 0 {}",
             DB::CURRENT
         );
         let rows = DB::query(connection, look, DOING).await?;
-        let others = rows.first().map_or(Ok(None), |row| row.number(0));
+        let is_same = rows.first().map(|row| row.number(0)).transpose();
         let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
-        Ok(others.map_err(damaged)? == Some(0))
+        Ok(match is_same.map_err(damaged)? {
+            None => Met::Nothing,
+            Some(Some(1)) => Met::TheSame,
+            Some(_) => Met::Another,
+        })
     }
+}
+
+/// The message that was there.
+enum Met {
+    TheSame,
+    Another,
+    /// It has been sent and deleted since.
+    Nothing,
 }
 
 fn key_of(message: &Message, id: &str) -> Vec<u8> {

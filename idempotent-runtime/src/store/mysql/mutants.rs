@@ -49,7 +49,7 @@ const UNNOTICED: &str = "
     expired | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
     load_steps | record.id = step.record | two records rarely begin at one moment
     write_step | LAST_INSERT_ID(1 + 0 * held.state) -> (1 + 0 * held.state) | a write that is told nothing looks
-    write_step | life = IF(TABLE.version = ?2 -> (TABLE.version = ?2 OR TRUE) | a refused write is of the same life
+    write_step | life = IF(@idempotent_over -> (@idempotent_over OR TRUE) | a refused write is of the same life
     write_step | held.id = ?1 LOCK IN SHARE MODE | the cut takes the lock for a part of it
     create | LAST_INSERT_ID(NOW) -> (NOW) | a claim that is told no time looks at the record
     create | state = TABLE.state + LAST_INSERT_ID(0 * TABLE.state) -> state = TABLE.state | it is the same as its last operand alone

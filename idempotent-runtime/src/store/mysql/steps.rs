@@ -34,16 +34,17 @@ pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> Statement {
 ///
 /// The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: 1 where the
 /// row is new, 2 where it was written over, 3 where it stays, and 0 where the record takes no step.
-/// Assignments happen from left to right and see each other, so what decides comes first.
+/// Assignments may see each other or not, as `sql_mode` says (`SIMULTANEOUS_ASSIGNMENT`). So a variable
+/// keeps what the first one has decided.
 pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
     let states = sql::taking_steps();
     let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));
     let set = sql::step_set(|it| match it {
         "version" => format!(
-            "IF(LAST_INSERT_ID(IF({table}.life <> VALUES(life)
+            "IF(LAST_INSERT_ID(IF(@idempotent_over := {table}.life <> VALUES(life)
                  OR COALESCE({table}.version = ?14, FALSE), 2, 3)) = 2, ?2, {table}.version)"
         ),
-        it => format!("IF({table}.version = ?2, VALUES({it}), {table}.{it})"),
+        it => format!("IF(@idempotent_over, VALUES({it}), {table}.{it})"),
     });
     Statement::new(&format!(
         "INSERT INTO {table} (record, {columns}, life)

@@ -37,6 +37,33 @@ async fn mend_39_the_same_middleware_twice_says_so_at_once_and_leaves_nothing_op
     }
 }
 
+#[tokio::test]
+async fn mend_39_the_same_middleware_around_another_one_says_so_and_leaves_nothing_open() {
+    for call in calls() {
+        let server = Server::doing([answer(201)]).await;
+        let pauses = Pauses::default();
+        let [(http, outer), (_, other)] = [(); 2].map(|()| {
+            let keys = builder(&pauses).journal(MemoryJournal::new());
+            keys.build(reqwest::Client::builder()).expect("a client")
+        });
+        let around = [&outer, &other, &outer].into_iter();
+        let around = around.fold(ClientBuilder::new(http), |client, keys| {
+            client.with(keys.clone())
+        });
+        let ask = around.build().post(server.url("/pay"));
+
+        let error = ask.with_extension(call).send().await;
+
+        let error = error.expect_err("it is refused");
+        let told = ClientError::from_error(&error);
+        assert!(matches!(told, Some(ClientError::Twice)), "{error:?}");
+        assert!(server.seen().is_empty());
+        for keys in [outer, other] {
+            assert_eq!(keys.unfinished(10).await.expect("a list").len(), 0);
+        }
+    }
+}
+
 /// One pass after the other is no mistake.
 #[tokio::test]
 async fn mend_39_a_retry_outside_passes_the_same_middleware_again() {

@@ -145,15 +145,20 @@ async fn keys_and_payloads_hold_any_bytes<S: Shop<Database: OutboxDatabase>>(sho
     assert_eq!(count(&shop).await, 9, "keys are compared byte by byte");
 }
 
-/// The server of the tests takes packets of 64 MiB, and hexadecimal text is twice as long.
+/// MariaDB for the tests takes packets of 64 MiB, and hexadecimal text is twice as long. Elsewhere
+/// there is no such limit.
 async fn mend_33_a_message_is_as_long_as_a_packet_takes<S: Shop<Database: OutboxDatabase>>(
     shop: S,
 ) {
-    const LONG: usize = 33 * 1024 * 1024;
-    let outbox = outbox(&shop).await.max_payload(LONG);
+    const MIB: usize = 1024 * 1024;
+    let long = match <S::Database as sqlx::Database>::NAME {
+        "MySQL" => 33 * MIB,
+        _ => MIB,
+    };
+    let outbox = outbox(&shop).await.max_payload(long);
     let message = |last: u8| {
-        let mut payload = vec![0xa7; LONG];
-        payload[LONG - 1] = last;
+        let mut payload = vec![0xa7; long];
+        payload[long - 1] = last;
         Message::raw("orders.placed", payload)
     };
     let keyed = |last| message(last).id("long").key("customer-7");

@@ -75,6 +75,7 @@ const MARIADB: &[(&str, &str)] = &[
     ("autocommit", "0"),
     ("sql_mode", "''"),
     ("sql_mode", "'EMPTY_STRING_IS_NULL'"),
+    ("sql_mode", "'SIMULTANEOUS_ASSIGNMENT'"),
     ("sql_mode", "'ANSI_QUOTES'"),
     ("sql_mode", "'NO_BACKSLASH_ESCAPES'"),
     ("sql_mode", "'PIPES_AS_CONCAT'"),

@@ -5,15 +5,19 @@ use std::time::{Duration, Instant};
 use idempotent_runtime::{
     CallReport, Error, Idempotency, OnOutage,
     identity::RecordId,
+    outbox::Outbox,
     store::{PostgresStore, Store, StoreErrorKind},
 };
+use sqlx::PgPool;
 use tokio::time::timeout;
 
 use super::{URL, places::user, run, side};
 use crate::{
     answers::failed_as,
     harness::claim,
+    outbox,
     servers::{prefix, url},
+    transactions::shop::PostgresShop,
 };
 
 /// More than a call takes that is told at once, or when the lease is over that it waits for.
@@ -139,4 +143,33 @@ async fn mend_27_a_trigger_and_a_policy_that_refuse_are_not_answered_by_a_migrat
     let said = refused.expect_err("the trigger refuses").to_string();
     assert!(said.ends_with("closed for the night"), "{said}");
     assert!(!said.contains("migrate"), "{said}");
+}
+
+/// As where a relay deletes the message that was there in between, at each look.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mend_29_a_message_whose_id_is_taken_by_one_that_is_not_shown_is_refused() {
+    let shop = PostgresShop::new().await;
+    let made = outbox::outbox(&shop).await;
+    outbox::broker::send(&shop, &made, [outbox::placed(7).id("order-7")]).await;
+    let tables = format!("{}outbox_", outbox::prefix(&shop));
+    let rights = format!(
+        "GRANT ALL ON {tables}messages, {tables}counters, {tables}claims, {tables}schema TO USER;
+         ALTER TABLE {tables}messages ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY hidden ON {tables}messages FOR SELECT USING (FALSE);
+         CREATE POLICY taken ON {tables}messages FOR INSERT WITH CHECK (TRUE)"
+    );
+    let mut side = side(&url(URL)).await;
+    let tenant = user(&mut side, &rights).await;
+    let tenant = PgPool::connect(&tenant).await.expect("a connection");
+    let theirs = Outbox::postgres(tenant.clone()).prefix(&outbox::prefix(&shop));
+    let theirs = theirs.expect("a prefix");
+
+    let mut tx = tenant.begin().await.expect("a transaction");
+    let sent = theirs.send(&mut tx, outbox::placed(8).id("order-7")).await;
+
+    let Err(Error::Store(error)) = &sent else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Denied, "{error:?}");
 }

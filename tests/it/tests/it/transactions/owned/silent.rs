@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Idempotency, InFlight,
+    Error, Idempotency, InFlight,
+    outbox::OutboxDatabase,
     step::in_transaction,
     testing::{Disconnect, Proxy},
     transaction::{SqlDatabase, Transact, transaction},
@@ -69,8 +70,46 @@ async fn ends<S: Remote + Shop<Database: SqlDatabase>>(form: Form, message: u64)
     assert_eq!(again.ok(), Some(7), "{form:?}, {message}");
 }
 
-async fn every_silence_ends<S: Remote + Shop<Database: SqlDatabase>>() {
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Check,
+    Parked,
+    Resume,
+    Discard,
+}
+
+/// Silences the first statement of an operator, behind the question whether the connection lives.
+async fn look_ends<S: Remote + Shop<Database: OutboxDatabase>>(look: Look) {
+    let server = crate::servers::address(&crate::servers::url(S::URL));
+    let proxy = Proxy::to(server).await.expect("a proxy");
+    let shop = S::through_uncached(proxy.address()).await;
+    let outbox = crate::outbox::outbox(&shop).await;
+    while shop.pool().num_idle() < shop.pool().size() as usize {
+        tokio::task::yield_now().await;
+    }
+
+    proxy.cut_after(1, Disconnect::Silence);
+    let looking = async {
+        match look {
+            Look::Check => outbox.check_schema().await.map(|()| false),
+            Look::Parked => outbox.parked().await.map(|parked| !parked.is_empty()),
+            Look::Resume => outbox.resume("k").await,
+            Look::Discard => outbox.discard("k", "id", "it is unlucky").await,
+        }
+    };
+    let ended = timeout(HANGS, looking).await;
+
+    let ended = ended.unwrap_or_else(|_| panic!("{look:?} hangs"));
+    assert!(matches!(ended, Err(Error::Store(_))), "{ended:?}");
+    proxy.cancel_cut();
+    assert_eq!(outbox.parked().await.map(|it| it.len()), Ok(0), "{look:?}");
+}
+
+async fn every_silence_ends<S: Remote + Shop<Database: OutboxDatabase>>() {
     let mut calls = JoinSet::new();
+    for look in [Look::Check, Look::Parked, Look::Resume, Look::Discard] {
+        calls.spawn(look_ends::<S>(look));
+    }
     for form in [Form::Own, Form::Around, Form::Step] {
         for message in 0..MESSAGES {
             calls.spawn(ends::<S>(form, message));
