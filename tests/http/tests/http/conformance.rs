@@ -18,7 +18,7 @@ use crate::{
 /// paths.
 const TESTS: [(&str, &str); 6] = [
     ("idempotent-runtime/src/lib.rs", "http::"),
-    ("idempotent-runtime/src/lib.rs", "wire::"),
+    ("idempotent-runtime/src/lib.rs", "value::wire::"),
     ("tests/grpc/tests/grpc/main.rs", ""),
     ("tests/http/tests/http/main.rs", ""),
     ("tests/http/tests/memory.rs", ""),
