@@ -4,7 +4,6 @@ use std::fmt;
 
 use http::HeaderValue;
 
-use crate::policy::profile::KeyStyle;
 use idempotent_runtime::{
     __client::{sha256, write_framed},
     ChildId,
@@ -34,6 +33,16 @@ pub enum InvalidClientKey {
         "the idempotency key begins or ends with a blank or a quote, which a server of bare keys would not keep"
     )]
     NotBare,
+}
+
+/// How a key is written into the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyStyle {
+    /// As a string of RFC 9651, in quotes: `"8e03978e-40d5-43e8-bc93-6894a57f9324"`.
+    Quoted,
+    /// As it is: `8e03978e-40d5-43e8-bc93-6894a57f9324`.
+    Bare,
 }
 
 impl ClientKey {

@@ -3,12 +3,14 @@
 
 mod call;
 mod error;
+mod headers;
 mod in_flight;
 pub mod journal;
 mod key;
 mod keys;
 mod outcome;
 mod policy;
+mod problem;
 mod wire;
 
 #[cfg(feature = "sqlite")]
@@ -18,8 +20,8 @@ pub use self::{
     call::{ClientCall, Intent},
     error::{CallSummary, ClientAnswer, ClientError},
     journal::{ClientJournal, MemoryJournal, PendingCall, Resend},
-    key::{ClientKey, InvalidClientKey, LONGEST_KEY},
+    key::{ClientKey, InvalidClientKey, KeyStyle, LONGEST_KEY},
     keys::{IdempotencyKeys, KeysBuilder},
     outcome::{ClientOutcome, KeyStatus, Origin},
-    policy::{Budget, Conflict, KeyStyle, Limits, Profile, StopReason, Support},
+    policy::{Budget, Conflict, Limits, Profile, StopReason, Support},
 };

@@ -21,7 +21,7 @@ use quote::quote;
 use syn::parse::Parser as _;
 use syn::{GenericParam, Pat, Signature};
 
-use crate::function::regroup;
+use crate::syntax::regroup;
 
 /// Whether this is such a function.
 pub(crate) fn expanded(signature: &Signature, body: &Group) -> bool {

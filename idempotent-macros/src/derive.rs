@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Path, Result, parse_quote};
 
-use crate::function::regroup;
+use crate::syntax::regroup;
 
 /// `::idempotent_runtime`, or the path that `crate = path` in the attribute of this name says.
 /// `other` reads anything else that stands there.

@@ -10,6 +10,7 @@ use syn::{
 };
 
 use crate::async_trait;
+use crate::syntax::regroup;
 
 pub(crate) struct Function {
     attributes: Vec<Attribute>,
@@ -233,13 +234,6 @@ fn use_quietly(input: &mut FnArg) {
         };
         pattern.subpat.get_or_insert_with(wild);
     }
-}
-
-/// The same braces, at the same place, around other tokens.
-pub(crate) fn regroup(group: &Group, stream: TokenStream) -> Group {
-    let mut regrouped = Group::new(group.delimiter(), stream);
-    regrouped.set_span(group.span());
-    regrouped
 }
 
 fn conditions(attributes: &[Attribute]) -> impl Iterator<Item = Attribute> {

@@ -5,8 +5,8 @@ use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, Result};
 
 use crate::derive::gather;
+use crate::syntax::bare;
 use crate::template::Template;
-use crate::values::bare;
 
 /// For as many elements the runtime knows tuples of key parts.
 const MOST_PARTS: usize = 8;

@@ -9,6 +9,7 @@ mod values;
 
 mod duration;
 mod key;
+mod syntax;
 mod template;
 
 mod async_trait;

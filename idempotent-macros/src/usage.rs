@@ -15,7 +15,7 @@ use syn::{
     PathSegment, Token,
 };
 
-use crate::values::bare;
+use crate::syntax::bare;
 
 /// The names that an expression may mention.
 #[derive(Clone)]

@@ -12,6 +12,7 @@ use syn::{
 use crate::derive::gather;
 use crate::duration;
 use crate::key::Key;
+use crate::syntax::bare;
 use crate::template::Template;
 
 /// `ttl`, `lease` and the end of a wait.
@@ -226,19 +227,6 @@ pub(crate) fn expression(name: &Ident, input: ParseStream<'_>, example: &str) ->
     assign(name, input, example)?;
     let written: Expr = input.parse()?;
     Ok(bare(&written).clone())
-}
-
-/// The expression without the parentheses and the groups of `macro_rules` around it, and a literal
-/// also without a `&`: none of them makes anything else of a template, a name or a duration.
-pub(crate) fn bare(written: &Expr) -> &Expr {
-    match written {
-        Expr::Group(group) => bare(&group.expr),
-        Expr::Paren(paren) => bare(&paren.expr),
-        Expr::Reference(reference) if matches!(bare(&reference.expr), Expr::Lit(_)) => {
-            bare(&reference.expr)
-        }
-        other => other,
-    }
 }
 
 fn text(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<LitStr> {

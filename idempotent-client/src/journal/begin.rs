@@ -37,7 +37,7 @@ pub(crate) enum Begun {
 }
 
 /// The fate of a call that stands in the journal.
-enum Standing {
+enum StandingEntry {
     /// It is over.
     Over(Response),
     /// It is open, and is sent again.
@@ -52,7 +52,9 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     if let Some(since) = undecided {
         entry.created = since;
     }
-    let age = sending.profile.age(&entry, sending.inner.clock.now());
+    let age = sending
+        .profile
+        .age(entry.created, sending.inner.clock.now());
     let age = age.max(keyed.age);
     let entry = Arc::new(entry);
     loop {
@@ -64,17 +66,17 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             return begin_anew(sending, keyed, &entry, undecided).await;
         };
         let is_anothers = match take(sending, keyed, &entry, &standing)? {
-            Standing::Over(response) => return Ok(Begun::Over(response)),
-            Standing::Open => false,
+            StandingEntry::Over(response) => return Ok(Begun::Over(response)),
+            StandingEntry::Open => false,
             // Its caller was told how it ended, and may have changed the same thing again since.
-            Standing::OfAnother
+            StandingEntry::OfAnother
                 if standing.ending.is_some()
                     && is_resumed(sending, &entry)
                     && sending.protection() == Protection::Method =>
             {
                 return Err(withdrawn(&entry).into());
             }
-            Standing::OfAnother => true,
+            StandingEntry::OfAnother => true,
         };
         // A call that is not sent takes nothing up, so the call that began the entry knows what
         // became of it. An entry that is over stays as it is.
@@ -209,10 +211,10 @@ fn take(
     keyed: &mut KeyedCall,
     entry: &Entry,
     standing: &Entry,
-) -> Result<Standing> {
+) -> Result<StandingEntry> {
     let call = || CallSummary::unsent(entry.id.key.clone());
     let now = sending.inner.clock.now();
-    (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
+    (keyed.age, keyed.created) = (sending.profile.age(standing.created, now), standing.created);
     let without_headers = sending.request.without_headers;
     let listed = sending.resumed.as_ref().map(|resumed| &resumed.id);
     let goes_on = keyed.was_sent || listed == Some(&standing.id);
@@ -227,7 +229,7 @@ fn take(
         }
         // The entry that stands there is another caller's, or may be, and stays as it is.
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
-            return Ok(Standing::OfAnother);
+            return Ok(StandingEntry::OfAnother);
         }
         Compared::ServerKnows => return Err(unknown(StopReason::Age, call()).into()),
     }
@@ -238,7 +240,7 @@ fn take(
         // The attempt before may have been carried out, and only a server that honours keys would
         // notice.
         None if sending.is_unprotected() => Err(unknown(StopReason::Undeclared, call()).into()),
-        None => Ok(Standing::Open),
+        None => Ok(StandingEntry::Open),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
             status,
@@ -256,7 +258,7 @@ fn take(
                 key_status: KeyStatus::Unsaid,
                 unrecorded: false,
             });
-            Ok(Standing::Over(response.into()))
+            Ok(StandingEntry::Over(response.into()))
         }
         Some(Ending::Gone | Ending::Answered { .. }) => {
             Err(ClientError::ResultGone { call: call() }.into())

@@ -78,7 +78,7 @@ pub enum Resend {
 
 impl PendingCall {
     pub(crate) fn new(entry: Entry, profile: &Profile, support: Support, now: Time) -> Self {
-        let age = profile.age(&entry, now);
+        let age = profile.age(entry.created, now);
         let protection = Protection::of(&entry.method).with_key(support);
         let resend = if age >= profile.oldest() {
             Resend::TooOld

@@ -15,7 +15,7 @@ use self::{
 use crate::policy::limits::Limits;
 use crate::policy::profile::Profile;
 use crate::policy::redirect;
-use crate::wire::problem::Problem;
+use crate::problem::Problem;
 use idempotent_runtime::wire::Kind;
 
 /// The result of one attempt, as it was observed.

@@ -9,5 +9,5 @@ pub(crate) mod refused_stream;
 pub use self::{
     decide::StopReason,
     limits::{Budget, Limits},
-    profile::{Conflict, KeyStyle, Profile, Support},
+    profile::{Conflict, Profile, Support},
 };

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::HeaderName;
 
-use crate::journal::Entry;
+use crate::key::KeyStyle;
 use idempotent_runtime::Time;
 
 /// How a server takes keys, and what its answers mean.
@@ -22,16 +22,6 @@ pub struct Profile {
     pub(crate) volatile_headers: Arc<[HeaderName]>,
     pub(crate) retention: Duration,
     pub(crate) skew: Duration,
-}
-
-/// How a key is written into the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeyStyle {
-    /// As a string of RFC 9651, in quotes: `"8e03978e-40d5-43e8-bc93-6894a57f9324"`.
-    Quoted,
-    /// As it is: `8e03978e-40d5-43e8-bc93-6894a57f9324`.
-    Bare,
 }
 
 /// Whether a server honours keys.
@@ -191,14 +181,14 @@ impl Profile {
         self
     }
 
-    /// How old the key of an entry is. If it was made later than `now`, by more than clocks differ,
+    /// How old a key is that was made at `created`. If it was made later than `now`, by more than clocks differ,
     /// one of the two was read from a wrong clock. Then it counts as too old, because its age is
     /// unknown.
-    pub(crate) fn age(&self, entry: &Entry, now: Time) -> Duration {
-        if entry.created.since(now) > self.skew {
+    pub(crate) fn age(&self, created: Time, now: Time) -> Duration {
+        if created.since(now) > self.skew {
             Duration::MAX
         } else {
-            entry.age(now)
+            now.since(created)
         }
     }
 

@@ -20,7 +20,7 @@ use http::{
 };
 use reqwest::{Request, Response, Url, redirect};
 
-use crate::wire::answer::is_replayed;
+use crate::headers::is_replayed;
 
 /// How many redirects are followed, as clients do.
 pub(crate) const MOST: usize = 10;

@@ -16,10 +16,11 @@ use http_body_util::BodyExt as _;
 use reqwest::{Body, Response, ResponseBuilderExt as _};
 
 use crate::error::ClientAnswer;
+use crate::headers::{is_replayed, verdict};
 use crate::outcome::KeyStatus;
 use crate::policy::decide::Answered;
 use crate::policy::profile::Profile;
-use crate::wire::problem::Problem;
+use crate::problem::Problem;
 use crate::wire::retry_after;
 use idempotent_runtime::clock::Clock;
 
@@ -27,7 +28,6 @@ use idempotent_runtime::clock::Clock;
 /// then noticed, and the call is tried again.
 const LONGEST: u64 = 1 << 20;
 
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
 /// Marks a response that another one led to.
@@ -161,21 +161,6 @@ impl Read {
             headers: self.response.headers().clone(),
             body: self.body,
         }
-    }
-}
-
-pub(crate) fn is_replayed(headers: &HeaderMap) -> bool {
-    verdict(headers, &REPLAYED) == Some(true)
-}
-
-/// A header that says `true` or `false`, as a structured-field boolean or as the word.
-fn verdict(headers: &HeaderMap, name: &HeaderName) -> Option<bool> {
-    match headers.get(name)?.as_bytes() {
-        b"?1" => Some(true),
-        b"?0" => Some(false),
-        word if word.eq_ignore_ascii_case(b"true") => Some(true),
-        word if word.eq_ignore_ascii_case(b"false") => Some(false),
-        _ => None,
     }
 }
 

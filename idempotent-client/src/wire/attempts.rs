@@ -8,12 +8,13 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 
 use crate::error::ClientError;
+use crate::headers::is_replayed;
 use crate::journal::finish::{self, Meaning};
 use crate::outcome::KeyStatus;
 use crate::policy::decide::{self, Observed, Progress, Protection};
 use crate::policy::profile::Support;
 use crate::policy::redirect::{self, TooMany};
-use crate::wire::answer::{LedHere, Read, is_replayed};
+use crate::wire::answer::{LedHere, Read};
 use crate::wire::body::Changed;
 use crate::wire::deadline::before;
 use crate::wire::failure;

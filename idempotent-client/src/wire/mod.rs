@@ -8,7 +8,6 @@ pub(crate) mod conclude;
 pub(crate) mod deadline;
 pub(crate) mod failure;
 pub(crate) mod outer_retry;
-pub(crate) mod problem;
 pub(crate) mod request_headers;
 pub(crate) mod retry_after;
 pub(crate) mod send;

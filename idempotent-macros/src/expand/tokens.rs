@@ -5,7 +5,7 @@ use quote::{ToTokens as _, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Expr, Ident};
 
-use crate::function::regroup;
+use crate::syntax::regroup;
 
 /// A name of the expansion's own. In a binding, a constant of the user's with that name would be
 /// taken for a pattern.

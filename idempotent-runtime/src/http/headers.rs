@@ -11,6 +11,9 @@ pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-
 /// The header field by which a replay names the request that ran.
 pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-request-id");
 
+/// The header field by which a response says that its key is free again.
+pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+
 /// Never kept, even if a policy says so: they belong to one connection (RFC 9110, section 7.6.1) or
 /// are made anew for each response.
 const NEVER: [&str; 11] = [

@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tower_layer::Layer;
 
 use crate::{
+    error::Error,
     handle::Idempotency,
     http::{
+        scope::Scope,
         service::IdempotencyService,
         settings::{LayerBuilder, MissingScope, Settings},
     },
@@ -48,10 +50,6 @@ impl IdempotencyLayer {
         LayerBuilder::new(handle)
     }
 
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
-    }
-
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0
     }
@@ -82,6 +80,20 @@ impl IdempotencyLayer {
             handle.engine().heartbeats().drained().await;
         };
         crate::race::race(drained, limit).await.is_some()
+    }
+}
+
+impl LayerBuilder<Scope> {
+    /// Finishes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a
+    /// refusal or of a rejection cannot be one. Or when rules ask for what there is not: `on_crash`
+    /// with `Reconcile`, `on_expired` with `Refuse` over a handle that keeps nothing, or gRPC
+    /// without the header fields that make a response one.
+    pub fn build(self) -> Result<IdempotencyLayer, Error> {
+        Ok(IdempotencyLayer(Arc::new(self.finish()?)))
     }
 }
 

@@ -33,6 +33,7 @@ mod in_flight_limit;
 mod json;
 mod layer;
 mod outcome;
+mod patience;
 pub mod problem;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
@@ -46,6 +47,7 @@ mod routing;
 mod rules;
 mod scope;
 mod seal;
+mod server_errors;
 mod service;
 mod settings;
 mod settle;
@@ -73,13 +75,14 @@ pub use self::{
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     layer::IdempotencyLayer,
-    outcome::{ReplayHint, ServerErrors},
+    outcome::ReplayHint,
     rules::{
         EarlyData, KeyEcho, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Rules, Storage,
         UnstorableResponse,
     },
     scope::Scope,
     seal::Seal,
+    server_errors::ServerErrors,
     service::{IdempotencyService, ResponseFuture},
     settings::{LayerBuilder, MissingScope},
     settle::SettleResponse,

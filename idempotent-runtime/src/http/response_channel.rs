@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::Error,
-    http::{body::Body, triage::IDEMPOTENCY_STATUS},
+    http::{body::Body, headers::IDEMPOTENCY_STATUS},
     observe::{CallReport, UnprotectedReason},
     record::RawOutcome,
 };

@@ -12,9 +12,9 @@ use crate::{
     error::Error,
     http::{
         HeaderPolicy, IDEMPOTENCY_KEY, KeyReader,
-        arrival::Patience,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
-        outcome::ServerErrors,
+        patience::Patience,
+        server_errors::ServerErrors,
     },
     policy::{InFlight, OnCrash, OnExpired, OnOutage},
 };

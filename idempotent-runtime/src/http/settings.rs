@@ -14,7 +14,6 @@ use crate::{
     http::{
         grpc,
         in_flight_limit::{Bounds, InFlightLimit},
-        layer::IdempotencyLayer,
         problem::{Kind, Problem, Problems},
         routes::Pattern,
         rules::{Protocol, Rules},
@@ -265,15 +264,8 @@ impl<S> LayerBuilder<S> {
 }
 
 impl LayerBuilder<Scope> {
-    /// Finishes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a
-    /// refusal or of a rejection cannot be one. Or when rules ask for what there is not: `on_crash`
-    /// with `Reconcile`, `on_expired` with `Refuse` over a handle that keeps nothing, or gRPC
-    /// without the header fields that make a response one.
-    pub fn build(self) -> Result<IdempotencyLayer, Error> {
+    /// The settings, if they are sound.
+    pub(super) fn finish(self) -> Result<Settings, Error> {
         let Self { scope, said } = self;
         if said.name.trim().is_empty() {
             return Err(Error::InvalidPolicy(
@@ -297,7 +289,7 @@ impl LayerBuilder<Scope> {
             check(&said.handle, &rules)?;
             routes.push((pattern, Arc::new(rules)));
         }
-        Ok(IdempotencyLayer::new(Settings {
+        Ok(Settings {
             handle: said.handle,
             name: said.name,
             scope,
@@ -311,7 +303,7 @@ impl LayerBuilder<Scope> {
             in_flight: InFlightLimit::default(),
             unkept: Unkept::default(),
             store_failures: StoreFailures::default(),
-        }))
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     clock::Timer,
     error::BoxError,
     handle::Idempotency,
-    http::{arrival::Patience, body::Body},
+    http::{body::Body, patience::Patience},
     race::race,
 };
 

@@ -2,22 +2,19 @@
 
 use std::{error::Error as StdError, iter::successors, sync::Arc};
 
-use http::{HeaderName, HeaderValue, Method, header::UPGRADE, request::Parts};
+use http::{HeaderValue, Method, header::UPGRADE, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::LengthLimitError;
 
 use crate::http::{
-    arrival::TooSlow,
     body::Body,
     guard::{Guard, IsGuarded},
+    patience::TooSlow,
     problem::{Kind, Problem},
     routing,
     rules::{EarlyData, Presence, Rules},
     settings::Settings,
 };
-
-/// The header field by which a response says that its key is free again.
-pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
 /// The way of a request, by its head.
 pub(crate) enum Route {

@@ -55,7 +55,7 @@ fn replayed(status: u16) -> Answered {
 
 fn stripe(status: u16, kind: &str, code: &str) -> Answered {
     let mut answer = answer(status);
-    answer.problem.stripe = Some(crate::wire::problem::StripeError {
+    answer.problem.stripe = Some(crate::problem::StripeError {
         kind: Some(kind.into()),
         code: Some(code.into()),
     });

@@ -15,9 +15,9 @@ use crate::{
         fingerprint::{BodyComparison, QueryComparison},
         grpc,
         headers::ORIGINAL_REQUEST_ID,
-        outcome::ServerErrors,
         problem::{KeyAction, Kind},
         rules::{KeyScope, Presence, Storage, UnstorableResponse},
+        server_errors::ServerErrors,
     },
     policy::{InFlight, OnExpired},
 };

@@ -13,11 +13,11 @@ use http::{
 
 use super::{
     IdempotencyLayer,
+    headers::IDEMPOTENCY_STATUS,
     headers::{IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     problem::Kind,
     rules::{EarlyData, Presence, Protocol, Rules},
     settings::Settings,
-    triage::IDEMPOTENCY_STATUS,
 };
 use crate::{policy::OnExpired, wire::IDEMPOTENCY_KEY};
 

@@ -10,9 +10,9 @@ use crate::{
     attempt::Attempt,
     http::{
         IDEMPOTENT_REPLAYED, grpc,
+        headers::IDEMPOTENCY_STATUS,
         outcome::{ReplayHint, Verdict, verdict},
         rules::Protocol,
-        triage::IDEMPOTENCY_STATUS,
     },
     policy::OnCrash,
 };

@@ -10,10 +10,7 @@ mod refusal;
 use http::{HeaderMap, HeaderName, header::CONTENT_TYPE};
 
 pub(crate) use self::refusal::{code, respond};
-use crate::http::{
-    HeaderPolicy,
-    outcome::{ServerErrors, Verdict},
-};
+use crate::http::{HeaderPolicy, outcome::Verdict, server_errors::ServerErrors};
 
 pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub(crate) const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");

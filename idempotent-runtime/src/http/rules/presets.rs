@@ -11,9 +11,9 @@ use super::{
 use crate::{
     http::{
         HeaderPolicy, KeyReader,
-        arrival::Patience,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
-        outcome::ServerErrors,
+        patience::Patience,
+        server_errors::ServerErrors,
     },
     policy::{InFlight, OnExpired},
 };

@@ -6,9 +6,9 @@ use crate::{
     error::Error,
     handle::Idempotency,
     http::{
-        arrival::Patience,
         grpc,
         in_flight_limit::Bounds,
+        patience::Patience,
         rules::{Protocol, Rules},
     },
     record::limits::{check_durations, check_lease},
