@@ -1,4 +1,10 @@
-//! The method form of a call, and what its parameters can be.
+//! The method form of a call, and what its parameters can be. The expansion of the attribute ends
+//! here, too.
+//!
+//! A builder collects the description, and `run` and its kin hand it over with the body. They
+//! differ in where the body runs: in the caller's task, in a task of its own, on bytes, in the
+//! application's transaction, or in one of ours. Nothing happens before the future is polled, and a
+//! setting that is wrong is an error before anything is written.
 
 #![allow(
     clippy::manual_async_fn,

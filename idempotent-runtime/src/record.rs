@@ -1,4 +1,14 @@
 //! The contents of a store: the record of one key, and the draft of its next version.
+//!
+//! A record is one version of a cell. Each write makes a new [`Version`], and names the one that it
+//! replaces. A claim raises the [`FencingToken`], and the number of the attempt. A record is
+//! *running* under a lease, *done* with an outcome, *uncertain*, *parked*, *undoing*, or
+//! *released*. [`Draft`] is the next version as a caller sends it, with times that count from the
+//! store's clock.
+//!
+//! Beside it lies the data of what can go wrong: the errors of calls and stores, and why nothing
+//! was settled. An outcome is at most `max_outcome` bytes. A record of a stream is never read as an
+//! outcome, and a step never as a record.
 
 pub(crate) mod answers;
 pub(crate) mod draft;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How the record of a message stands.
-enum Standing {
+enum EarlierRecord {
     Done {
         same_payload: bool,
     },
@@ -40,14 +40,14 @@ pub(super) async fn earlier(
             Some(Disposition::DeadLetter { reason, error })
         };
         match standing(judge.settings, key, subject.as_deref()).await {
-            Ok(Standing::Done { same_payload: true }) => {
+            Ok(EarlierRecord::Done { same_payload: true }) => {
                 return Some(Disposition::Ack { replayed: true });
             }
-            Ok(Standing::Done { .. }) => return dead(DeadLetterReason::KeyReused),
-            Ok(Standing::Uncertain) => return dead(DeadLetterReason::Uncertain),
-            Ok(Standing::HalfDone) => return dead(DeadLetterReason::Parked),
-            Ok(Standing::Running) => return Some(judge.retry(None)),
-            Ok(Standing::Nothing) => {}
+            Ok(EarlierRecord::Done { .. }) => return dead(DeadLetterReason::KeyReused),
+            Ok(EarlierRecord::Uncertain) => return dead(DeadLetterReason::Uncertain),
+            Ok(EarlierRecord::HalfDone) => return dead(DeadLetterReason::Parked),
+            Ok(EarlierRecord::Running) => return Some(judge.retry(None)),
+            Ok(EarlierRecord::Nothing) => {}
             Err(error) => return Some(judge.retry(Some(error.into()))),
         }
     }
@@ -58,24 +58,26 @@ async fn standing(
     settings: &Settings,
     key: &Key,
     subject: Option<&Subject>,
-) -> Result<Standing, Error> {
+) -> Result<EarlierRecord, Error> {
     let scope = settings.scope.as_ref().map(Key::framed);
     let id = RecordId::new(&settings.operation, scope, key.framed());
     let snapshot = settings.handle.store().load(&id).await?;
     let now = snapshot.now;
     let Some(record) = snapshot.record.filter(|record| !record.is_expired(now)) else {
-        return Ok(Standing::Nothing);
+        return Ok(EarlierRecord::Nothing);
     };
     let on_crash = settings.on_crash().max(record.on_crash);
     Ok(match (record.state, &record.outcome) {
-        (State::Running | State::Undoing, _) if !record.lease_is_over(now) => Standing::Running,
-        (State::Running, _) if on_crash != OnCrash::Rerun => Standing::Uncertain,
-        (State::Undoing, _) | (State::Parked, Some(_)) => Standing::HalfDone,
-        (State::Running | State::Parked, _) if record.has_open_undos() => Standing::HalfDone,
-        (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => Standing::Done {
+        (State::Running | State::Undoing, _) if !record.lease_is_over(now) => {
+            EarlierRecord::Running
+        }
+        (State::Running, _) if on_crash != OnCrash::Rerun => EarlierRecord::Uncertain,
+        (State::Undoing, _) | (State::Parked, Some(_)) => EarlierRecord::HalfDone,
+        (State::Running | State::Parked, _) if record.has_open_undos() => EarlierRecord::HalfDone,
+        (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::Error => EarlierRecord::Done {
             same_payload: subject.is_none_or(|it| it.fingerprint == record.subject.fingerprint),
         },
-        (State::Uncertain, _) => Standing::Uncertain,
-        _ => Standing::Nothing,
+        (State::Uncertain, _) => EarlierRecord::Uncertain,
+        _ => EarlierRecord::Nothing,
     })
 }

@@ -57,14 +57,14 @@ impl<E: StdError + 'static> StdError for Failure<E> {
 
 /// Decides as the message says, and remembers how.
 #[derive(Debug)]
-pub(crate) struct Noting<P> {
+pub(crate) struct VerdictRecorder<P> {
     inner: P,
     noted: Mutex<Verdict>,
     /// Whether an error that cannot be read back is no outcome.
     is_exact: bool,
 }
 
-impl<P> Noting<P> {
+impl<P> VerdictRecorder<P> {
     pub(crate) fn new(inner: P) -> Self {
         Self {
             inner,
@@ -92,7 +92,7 @@ impl<P> Noting<P> {
     }
 }
 
-impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
+impl<E, P: OnError<E>> OnError<Failure<E>> for &VerdictRecorder<P> {
     const RELEASES: bool = P::RELEASES;
     fn can_end(usual: Verdict) -> bool {
         P::can_end(usual)
@@ -143,10 +143,10 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
 
 /// The errors of a call stand around those of its body.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) struct OfHandler<Q>(pub(crate) Q);
+pub(crate) struct HandlerErrors<Q>(pub(crate) Q);
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
+impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for HandlerErrors<Q> {
     fn is_reason(&self, error: &Failure<E>) -> bool {
         match error {
             Failure::Handler(error) => self.0.is_reason(error),

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::{
     disposition::{DeadLetterReason, Decided, Disposition, Judge},
     earlier::earlier,
-    failure::{Failure, Noting},
+    failure::{Failure, VerdictRecorder},
     hold::{Hold, KeepAlive},
     settings::Settings,
 };
@@ -28,7 +28,7 @@ use crate::{
 /// A message of which the id is known. Say next what it holds.
 #[derive(Debug)]
 #[must_use = "a message is not processed until its handler is run"]
-pub struct Message {
+pub struct MessageCall {
     settings: Arc<Settings>,
     id: Result<Key, KeyError>,
     redrive: u32,
@@ -88,7 +88,7 @@ impl Serialize for Raw<'_> {
     }
 }
 
-impl Message {
+impl MessageCall {
     pub(super) fn new(settings: Arc<Settings>, id: Result<Key, KeyError>) -> Self {
         let redrive = 0;
         Self {
@@ -291,7 +291,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
     where
         E: Into<BoxError>,
         P: OnError<E>,
-        C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
+        C: AsyncFnOnce(Request, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
         self.decide(hold, call).await.tell()
     }
@@ -301,9 +301,9 @@ impl<'a, P, N> Delivery<'a, P, N> {
     where
         E: Into<BoxError>,
         P: OnError<E>,
-        C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
+        C: AsyncFnOnce(Request, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
-        let (settings, noting) = (self.settings, Noting::new(self.on_error));
+        let (settings, recorder) = (self.settings, VerdictRecorder::new(self.on_error));
         let message = self.message;
         let decided = |disposition, record| Decided {
             disposition,
@@ -329,13 +329,13 @@ impl<'a, P, N> Delivery<'a, P, N> {
         if let Some(disposition) = earlier(&judge, &self.redriven, subject).await {
             return decided(disposition, Some(id));
         }
-        let ended = call(request, &noting);
+        let ended = call(request, &recorder);
         let timer = settings.handle.timer();
         let (result, report) = match &self.keep_alive {
             Some(keep_alive) => keep_alive.beside(timer, hold, ended).await,
             None => ended.await,
         };
-        judge.verdict = noting.noted();
+        judge.verdict = recorder.noted();
         let disposition = match hold.is_lost() {
             true => judge.retry(None),
             false => judge.judge(result, &report),

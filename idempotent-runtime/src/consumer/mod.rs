@@ -1,4 +1,9 @@
 //! Consumers of messages: a redelivered message has one effect.
+//!
+//! A message is a call whose key is its id, within the consumer's name. How the call ended becomes
+//! a [`Disposition`]: acknowledge it, let it come again after a time, or put it aside as a dead
+//! letter. The record decides, not the broker's flag. A message is never acknowledged before its
+//! outcome, or the hold of another delivery, is known to stand.
 
 mod batch;
 mod disposition;
@@ -14,10 +19,10 @@ use std::sync::Arc;
 
 use self::settings::Settings;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub use self::transaction::Staged;
+pub use self::transaction::StagedMessage;
 pub use self::{
     disposition::{DeadLetterReason, Disposition},
-    message::{Delivery, Message, Numbered, Unnumbered},
+    message::{Delivery, MessageCall, Numbered, Unnumbered},
     settings::{ConsumerBuilder, OnFailure},
 };
 use crate::{
@@ -75,7 +80,7 @@ impl Consumer {
     /// let _ = consumer.message(&1.5);
     /// # Ok::<(), idempotent_runtime::Error>(())
     /// ```
-    pub fn message<K: KeyPart + ?Sized>(&self, id: &K) -> Message {
-        Message::new(Arc::clone(&self.0), Key::from_part(id))
+    pub fn message<K: KeyPart + ?Sized>(&self, id: &K) -> MessageCall {
+        MessageCall::new(Arc::clone(&self.0), Key::from_part(id))
     }
 }

@@ -6,7 +6,7 @@ use sqlx::{Database, Transaction};
 
 use super::{
     disposition::{Decided, Disposition},
-    failure::{Failure, OfHandler},
+    failure::{Failure, HandlerErrors},
     hold::Hold,
     message::{Delivery, Numbered},
 };
@@ -54,7 +54,7 @@ impl<P> Delivery<'_, P, Numbered> {
         P: OnError<E>,
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
-        let settings = pool.into_transact().map_retry_if(OfHandler);
+        let settings = pool.into_transact().map_retry_if(HandlerErrors);
         let (hold, too_often) = (Hold::default(), self.is_delivered_too_often());
         let hold = &hold;
         let handled = async move |tx: &mut <D::Database as Database>::Connection| {
@@ -75,7 +75,7 @@ impl<P> Delivery<'_, P, Numbered> {
     }
 
     /// Runs the handler as a part of a transaction of yours, as [`CallBuilder::run_in`] does.
-    /// Commit it by [`Staged::commit`], which tells what to do with the message.
+    /// Commit it by [`StagedMessage::commit`], which tells what to do with the message.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl<P> Delivery<'_, P, Numbered> {
     /// As [`CallBuilder::run_in`].
     ///
     /// [`CallBuilder::run_in`]: crate::CallBuilder::run_in
-    pub async fn run_in<C, T, E, F>(self, connection: &mut C, handler: F) -> Staged
+    pub async fn run_in<C, T, E, F>(self, connection: &mut C, handler: F) -> StagedMessage
     where
         C: SqlConnection,
         E: Into<BoxError>,
@@ -112,14 +112,14 @@ impl<P> Delivery<'_, P, Numbered> {
             (finished.answer, finished.report)
         });
         let decided = decided.await;
-        Staged { decided, proof }
+        StagedMessage { decided, proof }
     }
 }
 
 /// Says what is to be done with a message once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
-pub struct Staged {
+pub struct StagedMessage {
     decided: Decided,
     proof: Proof,
 }
@@ -145,7 +145,7 @@ impl Proof {
     }
 }
 
-impl Staged {
+impl StagedMessage {
     /// Tells what is to be done with the message if the commit succeeds. Store a dead letter in the
     /// transaction before it is committed, and the two cannot part.
     pub fn disposition(&self) -> &Disposition {

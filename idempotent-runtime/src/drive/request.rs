@@ -1,4 +1,7 @@
 //! A call, described: what it is about and what it chose, before it is run.
+//!
+//! Fronts fill a description; `check` makes the request of it, with every setting resolved, or says
+//! which one cannot be. No store is asked before that.
 
 pub(crate) mod check;
 pub(crate) mod waiting_room;

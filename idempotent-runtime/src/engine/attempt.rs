@@ -242,7 +242,7 @@ impl Attempt {
     /// be no room left for the attempt: it is done all the same then, because a panic there would
     /// end the process.
     pub(crate) fn dropping(&self, what: &mut dyn FnMut()) {
-        let last = Last(what);
+        let last = OnDrop(what);
         // Never polled: what it holds is dropped inside, where that can be.
         drop(CURRENT.scope(self.clone(), async move { drop(last) }));
     }
@@ -321,9 +321,9 @@ impl Attempt {
 }
 
 /// Does something when it is dropped.
-struct Last<'a>(&'a mut dyn FnMut());
+struct OnDrop<'a>(&'a mut dyn FnMut());
 
-impl Drop for Last<'_> {
+impl Drop for OnDrop<'_> {
     fn drop(&mut self) {
         (self.0)();
     }

@@ -1,4 +1,11 @@
 //! The handle: a store, the settings of calls that do not say otherwise, and the observers.
+//!
+//! A builder makes it, and checks every setting there. It keeps the engine, the declared functions
+//! that it has met, and the tasks that purge. Operators look up and settle records through it. When
+//! its last clone is gone, the engine ends with the last lease.
+//!
+//! Two functions of one name are refused at the first call of the second. A record that a call
+//! could still decide is never settled.
 
 mod builder;
 mod inspect;

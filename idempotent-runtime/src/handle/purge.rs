@@ -45,7 +45,7 @@ impl Idempotency {
     /// be deleted. Only expired records are touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         let (_nobody_stops, stopped) = watch::channel(false);
-        Turn::of(self, stopped).run().await
+        PurgeRun::of(self, stopped).run().await
     }
 
     /// Purges now, and again `every` so long after the last turn ended, as [`purge`](Self::purge)
@@ -85,7 +85,7 @@ impl Idempotency {
         let (stop, stopped) = watch::channel(false);
         let stop = Arc::new(stop);
         self.0.purgers.add(&stop);
-        let task = tokio::spawn(Turn::of(self, stopped).run_every(every));
+        let task = tokio::spawn(PurgeRun::of(self, stopped).run_every(every));
         Ok(PurgeTask { stop, task })
     }
 }
@@ -156,7 +156,7 @@ impl Purgers {
 }
 
 /// One turn of a purge: the parts of its handle that it needs, and the signal that stops it.
-struct Turn {
+struct PurgeRun {
     store: Arc<dyn Store>,
     timer: Arc<dyn Timer>,
     keep: Duration,
@@ -164,7 +164,7 @@ struct Turn {
     stopped: watch::Receiver<bool>,
 }
 
-impl Turn {
+impl PurgeRun {
     fn of(handle: &Idempotency, stopped: watch::Receiver<bool>) -> Self {
         let parts = &handle.engine().parts;
         Self {

@@ -19,10 +19,10 @@ pub(crate) mod sealed {
     use sqlx::{Connection, Pool};
 
     use super::super::{
-        relay::sleep::Bell,
+        relay::sleep::WakeSignal,
         send::{Writing, Written},
         tables::{Column, Tables},
-        walk::{DOING, Met, look, met},
+        walk::{DOING, PendingKey, look, met},
     };
     use crate::{
         error::BoxError,
@@ -92,7 +92,7 @@ pub(crate) mod sealed {
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is
         /// polled.
-        fn listen(_: Pool<Self>, _: String, _: Bell) -> impl Future<Output = ()> + Send {
+        fn listen(_: Pool<Self>, _: String, _: WakeSignal) -> impl Future<Output = ()> + Send {
             std::future::pending()
         }
 
@@ -104,7 +104,7 @@ pub(crate) mod sealed {
             connection: &mut Self::Connection,
             tables: &Tables,
             after: &[u8],
-        ) -> impl Future<Output = Result<Vec<Met>, StoreError>> + Send {
+        ) -> impl Future<Output = Result<Vec<PendingKey>, StoreError>> + Send {
             let text = look::<Self>(tables, after);
             async { met::<Self>(&Self::query(connection, text, DOING).await?) }
         }

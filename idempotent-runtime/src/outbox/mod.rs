@@ -1,4 +1,12 @@
 //! Messages that are committed with the rows of a transaction, to be sent afterwards.
+//!
+//! `send` writes a message beside the rows, with the next number of its key. A relay claims keys,
+//! one token each, reads their oldest messages and hands them to the publisher. A confirmed message
+//! is deleted; one that is rejected too often parks its key, or is set aside. A payload has at most
+//! `max_payload` bytes.
+//!
+//! A message is never published before its transaction has committed, and a later message of a key
+//! never before an earlier one arrived. A relay that lost its claim deletes nothing.
 
 mod dialect;
 mod message;

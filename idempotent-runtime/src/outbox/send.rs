@@ -152,9 +152,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
                 Written::Old => {}
             }
             match self.meets(connection, message, &id, &key).await? {
-                Met::TheSame => return Ok(id),
-                Met::Another => return Err(Error::MessageChanged { id: id.into() }),
-                Met::Nothing => {}
+                Found::TheSame => return Ok(id),
+                Found::Another => return Err(Error::MessageChanged { id: id.into() }),
+                Found::Nothing => {}
             }
         }
         let hidden = "a message of its id is there, and this user may not see it";
@@ -183,7 +183,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         message: &Message,
         id: &str,
         key: &[u8],
-    ) -> Result<Met, Error> {
+    ) -> Result<Found, Error> {
         let messages = &self.tables.messages;
         let (id, key) = (DB::bytes(id.as_bytes()), DB::bytes(key));
         let topic = DB::bytes(message.topic.as_bytes());
@@ -197,15 +197,15 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let is_same = rows.first().map(|row| row.number(0)).transpose();
         let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
         Ok(match is_same.map_err(damaged)? {
-            None => Met::Nothing,
-            Some(Some(1)) => Met::TheSame,
-            Some(_) => Met::Another,
+            None => Found::Nothing,
+            Some(Some(1)) => Found::TheSame,
+            Some(_) => Found::Another,
         })
     }
 }
 
 /// The message that was there.
-enum Met {
+enum Found {
     TheSame,
     Another,
     /// It has been sent and deleted since.

@@ -13,7 +13,7 @@ pub(super) const DOING: &str = "relaying messages";
 
 /// A key that has messages.
 #[derive(Debug)]
-pub struct Met {
+pub struct PendingKey {
     /// The key or the lane, as it is claimed.
     pub(super) place: Vec<u8>,
     /// Whether a relay may claim it now.
@@ -58,9 +58,9 @@ pub(super) fn free<DB: Dialect>() -> String {
 }
 
 /// The keys that such a text tells.
-pub(super) fn met<DB: Dialect>(rows: &[DB::Row]) -> Result<Vec<Met>, StoreError> {
-    let met = |row: &DB::Row| -> Result<Met, BoxError> {
-        Ok(Met {
+pub(super) fn met<DB: Dialect>(rows: &[DB::Row]) -> Result<Vec<PendingKey>, StoreError> {
+    let met = |row: &DB::Row| -> Result<PendingKey, BoxError> {
+        Ok(PendingKey {
             place: row.bytes(0)?.unwrap_or_default(),
             is_due: row.number(1)? == Some(1),
         })

@@ -8,7 +8,7 @@ mod not_settled;
 
 use std::{sync::Arc, time::Duration};
 
-use self::answers::{Called, Differing, GivenUp, Left, SET_UP, Settles, Told};
+use self::answers::{Called, Differing, GivenUp, LeftSteps, SET_UP, Settles, Told};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::message::MessageError;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -101,7 +101,7 @@ pub enum Error {
     /// the steps that are left, then `settle(…).resume()` has the next call undo the rest. A step
     /// that you undo by hand is settled by `settle(…).step(name).undone()`.
     #[error(
-        "`{operation}` failed, and not all of its steps were undone{}: look at those, then resume it with `Idempotency::settle_id`: its record is {}", Left(.left), .id.to_hex()
+        "`{operation}` failed, and not all of its steps were undone{}: look at those, then resume it with `Idempotency::settle_id`: its record is {}", LeftSteps(.left), .id.to_hex()
     )]
     #[non_exhaustive]
     NotUndone {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     attempt::Attempt,
-    consumer::failure::{Failure, Noting},
+    consumer::failure::{Failure, VerdictRecorder},
     outcome::{
         Classified, FromRefusal, LeftUncertain, OnError, Recorded, Released, Storable, Whole,
     },
@@ -106,9 +106,9 @@ impl<P> NumberedCall<P> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = Result<T, E>>,
     {
-        let noting = Noting::exact(self.on_error);
+        let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed {
-            on_error: &noting,
+            on_error: &recorder,
             keep: Whole,
         };
         let request = match self.call.prepare() {
@@ -122,7 +122,7 @@ impl<P> NumberedCall<P> {
         };
         let (result, report) = run_typed(ActiveCall::new(request), typed, body).await;
         if let Some(tried) = tried {
-            tried.ended(&result, noting.noted());
+            tried.ended(&result, recorder.noted());
         }
         decide(&self.operation, result, &report)
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     attempt::{WithoutId, refuse},
-    consumer::failure::{Failure, Noting, OfHandler},
+    consumer::failure::{Failure, HandlerErrors, VerdictRecorder},
     error::Error,
     handle::Idempotency,
     identity::RecordId,
@@ -63,25 +63,25 @@ impl<P> NumberedCall<P> {
             Ok(request) => request,
             Err(error) => return Err(E::from_refusal(error)),
         };
-        let noting = Noting::exact(self.on_error);
+        let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed {
-            on_error: &noting,
+            on_error: &recorder,
             keep: Whole,
         };
         let tried = Tried::of(&request, self.number);
-        let settings = pool.into_transact().map_retry_if(OfHandler);
+        let settings = pool.into_transact().map_retry_if(HandlerErrors);
         let body = async move |tx: &mut <D::Database as Database>::Connection| {
             body(tx).await.map_err(Failure::Handler)
         };
         let (result, report) = transact(request, typed, settings, body).await;
         if let Some(tried) = tried {
-            tried.ended(&result, noting.noted());
+            tried.ended(&result, recorder.noted());
         }
         decide(&self.operation, result, &report)
     }
 
     /// Runs the body as a part of a transaction of yours, as
-    /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by [`Staged::commit`],
+    /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by [`StagedNumber::commit`],
     /// which tells what became of the number.
     ///
     /// `lease`, `on_crash`, `in_flight` and `wait_for_gap` are refused. A call waits in the
@@ -90,7 +90,7 @@ impl<P> NumberedCall<P> {
     /// # Cancel safety
     ///
     /// As [`CallBuilder::run_in`](crate::CallBuilder::run_in).
-    pub async fn run_in<C, T, E, F>(mut self, connection: &mut C, body: F) -> Staged<T, E>
+    pub async fn run_in<C, T, E, F>(mut self, connection: &mut C, body: F) -> StagedNumber<T, E>
     where
         C: SqlConnection,
         T: Storable,
@@ -108,7 +108,7 @@ impl<P> NumberedCall<P> {
             self.call.refuse(WAITS);
         }
         let operation = self.operation;
-        let staged = |decided, commits, moved| Staged {
+        let staged = |decided, commits, moved| StagedNumber {
             operation: Arc::clone(&operation),
             decided,
             commits,
@@ -125,9 +125,9 @@ impl<P> NumberedCall<P> {
             number: self.number,
             version: None,
         };
-        let noting = Noting::exact(self.on_error);
+        let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed {
-            on_error: &noting,
+            on_error: &recorder,
             keep: Whole,
         };
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
@@ -139,11 +139,13 @@ impl<P> NumberedCall<P> {
         };
         if let Some(tried) = tried.filter(|_| result.is_err()) {
             // A value is not applied before the commit.
-            tried.ended(&result, noting.noted());
+            tried.ended(&result, recorder.noted());
         }
         let is_own = matches!(result, Err(Failure::Handler(_)));
         let is_recorded = match report {
-            CallReport::Executed { recorded, .. } => recorded && noting.noted() != Verdict::Release,
+            CallReport::Executed { recorded, .. } => {
+                recorded && recorder.noted() != Verdict::Release
+            }
             CallReport::Replayed { .. } => true,
             _ => false,
         };
@@ -198,14 +200,14 @@ impl Moved {
 /// A number that is applied once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what became of the number"]
-pub struct Staged<T, E> {
+pub struct StagedNumber<T, E> {
     operation: Arc<str>,
     decided: Result<Decision<T>, E>,
     commits: bool,
     moved: Option<Moved>,
 }
 
-impl<T, E> Staged<T, E> {
+impl<T, E> StagedNumber<T, E> {
     /// Tells what becomes of the number if the commit succeeds.
     pub fn decision(&self) -> &Result<Decision<T>, E> {
         &self.decided

@@ -1,5 +1,13 @@
 //! The contract of a store: it keeps versioned cells and has a clock. It is mechanism, never
 //! policy.
+//!
+//! It is fed with drafts, and puts one where the version that was seen still stands. It answers
+//! with the version that stands now, or with what stood in the way. Each answer carries the time by
+//! the store's clock, the only one that decides.
+//!
+//! A write is applied whole or not at all. It is never applied over a version that its caller has
+//! not seen, also if it is sent twice. What a store has acknowledged, it does not forget, unless it
+//! [says so](Store::accepts).
 
 #[cfg(all(
     test,

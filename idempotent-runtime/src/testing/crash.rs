@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     record::State,
     store::{MemoryStore, Store},
-    testing::{ManualClock, Operation},
+    testing::{ManualClock, StoreOperation},
 };
 
 /// Lets the process that runs a call die at every point of it, one after the other, and another
@@ -78,9 +78,9 @@ pub struct CrashPoints {
 #[non_exhaustive]
 pub enum CrashPoint {
     /// Before this call of the store took effect.
-    Before(Operation),
+    Before(StoreOperation),
     /// After it took effect, and before the process learned of it.
-    After(Operation),
+    After(StoreOperation),
     /// The call gave way for this time, counted from 1.
     Await(usize),
     /// After the call was answered.
@@ -219,15 +219,15 @@ impl fmt::Display for CrashPoint {
     }
 }
 
-fn said(operation: Operation) -> &'static str {
+fn said(operation: StoreOperation) -> &'static str {
     match operation {
-        Operation::Claim => "the claim is written",
-        Operation::Heartbeat => "a heartbeat is written",
-        Operation::Ending => "the ending is written",
-        Operation::Load => "a record is looked at",
-        Operation::Wait => "a wait",
-        Operation::LoadSteps => "steps are looked at",
-        Operation::WriteStep => "a step is written",
+        StoreOperation::Claim => "the claim is written",
+        StoreOperation::Heartbeat => "a heartbeat is written",
+        StoreOperation::Ending => "the ending is written",
+        StoreOperation::Load => "a record is looked at",
+        StoreOperation::Wait => "a wait",
+        StoreOperation::LoadSteps => "steps are looked at",
+        StoreOperation::WriteStep => "a step is written",
         _ => "a call of the store",
     }
 }

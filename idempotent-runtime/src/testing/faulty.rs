@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 
-pub use self::fault::{Fault, On, Operation};
+pub use self::fault::{Fault, On, StoreOperation};
 
 use crate::{
     identity::RecordId,
@@ -29,12 +29,12 @@ use crate::{
 /// The claim is applied, and its answer is lost:
 ///
 /// ```
-/// use idempotent_runtime::{store::MemoryStore, testing::{Fault, FaultyStore, On, Operation}};
+/// use idempotent_runtime::{store::MemoryStore, testing::{Fault, FaultyStore, On, StoreOperation}};
 ///
 /// let store = FaultyStore::new(MemoryStore::new());
-/// store.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
+/// store.fault(StoreOperation::Claim, On::Call(1), Fault::LoseAnswer);
 /// // … one call of an idempotent function over `store` …
-/// assert_eq!(store.calls(Operation::Claim), 0);
+/// assert_eq!(store.calls(StoreOperation::Claim), 0);
 /// ```
 #[derive(Clone, Debug)]
 pub struct FaultyStore {
@@ -45,8 +45,8 @@ pub struct FaultyStore {
 
 #[derive(Default)]
 struct Plan {
-    faults: Vec<(Operation, On, Fault)>,
-    calls: HashMap<Operation, u64>,
+    faults: Vec<(StoreOperation, On, Fault)>,
+    calls: HashMap<StoreOperation, u64>,
     swaps_to: HashMap<State, u64>,
     under_way: u64,
 }
@@ -81,7 +81,7 @@ impl FaultyStore {
 
     /// Plans a fault. Several may meet one call: they happen in the order in which they were
     /// planned.
-    pub fn fault(&self, operation: Operation, nth: On, fault: Fault) {
+    pub fn fault(&self, operation: StoreOperation, nth: On, fault: Fault) {
         let mut plan = self.plan();
         let nth = match nth {
             On::Next => On::Call(plan.calls.get(&operation).copied().unwrap_or(0) + 1),
@@ -94,13 +94,13 @@ impl FaultyStore {
     /// [`heal`](FaultyStore::heal).
     pub fn outage(&self, kind: StoreErrorKind) {
         for operation in [
-            Operation::Load,
-            Operation::Swap,
-            Operation::LoadSteps,
-            Operation::WriteStep,
-            Operation::Wait,
-            Operation::Purge,
-            Operation::Scan,
+            StoreOperation::Load,
+            StoreOperation::Swap,
+            StoreOperation::LoadSteps,
+            StoreOperation::WriteStep,
+            StoreOperation::Wait,
+            StoreOperation::Purge,
+            StoreOperation::Scan,
         ] {
             self.fault(operation, On::Every, Fault::Fail(kind));
         }
@@ -113,7 +113,7 @@ impl FaultyStore {
 
     /// How many calls of this operation there were, those that failed included.
     #[must_use]
-    pub fn calls(&self, operation: Operation) -> u64 {
+    pub fn calls(&self, operation: StoreOperation) -> u64 {
         self.plan().calls.get(&operation).copied().unwrap_or(0)
     }
 
@@ -127,9 +127,10 @@ impl FaultyStore {
     /// heartbeats nor waits.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
-        let of_steps = self.calls(Operation::LoadSteps) + self.calls(Operation::WriteStep);
-        let of_records = self.calls(Operation::Load) + self.calls(Operation::Claim);
-        of_records + self.calls(Operation::Ending) + of_steps
+        let of_steps =
+            self.calls(StoreOperation::LoadSteps) + self.calls(StoreOperation::WriteStep);
+        let of_records = self.calls(StoreOperation::Load) + self.calls(StoreOperation::Claim);
+        of_records + self.calls(StoreOperation::Ending) + of_steps
     }
 
     /// How many calls have arrived and are neither answered nor dropped. Waits are among them, and
@@ -140,7 +141,7 @@ impl FaultyStore {
     }
 
     /// Counts a call that stands for all of `operations`, and finds the faults that it meets.
-    fn arrive(&self, operations: &[Operation], state: Option<State>) -> Arrived {
+    fn arrive(&self, operations: &[StoreOperation], state: Option<State>) -> Arrived {
         let mut plan = self.plan();
         for operation in operations {
             *plan.calls.entry(*operation).or_default() += 1;
@@ -149,7 +150,7 @@ impl FaultyStore {
         if let Some(state) = state {
             *plan.swaps_to.entry(state).or_default() += 1;
         }
-        let met = |(operation, nth, _): &&(Operation, On, Fault)| {
+        let met = |(operation, nth, _): &&(StoreOperation, On, Fault)| {
             operations.contains(operation)
                 && match nth {
                     On::Call(number) => plan.calls.get(operation) == Some(number),
@@ -166,10 +167,10 @@ impl FaultyStore {
 
     /// Counts a swap to this draft, and finds the faults that it meets.
     fn arrive_to_write(&self, next: &Draft) -> Arrived {
-        let mut operations = vec![Operation::Swap, Operation::of(next)];
+        let mut operations = vec![StoreOperation::Swap, StoreOperation::of(next)];
         operations.extend(next.outcome.as_ref().map(|outcome| match outcome.kind {
-            OutcomeKind::NotReplayable => Operation::NotReplayable,
-            _ => Operation::Outcome,
+            OutcomeKind::NotReplayable => StoreOperation::NotReplayable,
+            _ => StoreOperation::Outcome,
         }));
         self.arrive(&operations, Some(next.state))
     }
@@ -232,7 +233,7 @@ fn lost(doing: &'static str) -> StoreError {
 #[async_trait]
 impl Store for FaultyStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let arrived = self.arrive(&[Operation::Load], None);
+        let arrived = self.arrive(&[StoreOperation::Load], None);
         self.through(arrived, "loading a record", self.inner.load(id))
             .await
     }
@@ -259,7 +260,7 @@ impl Store for FaultyStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let arrived = self.arrive(&[Operation::Wait], None);
+        let arrived = self.arrive(&[StoreOperation::Wait], None);
         self.through(
             arrived,
             "waiting for a record",
@@ -269,7 +270,7 @@ impl Store for FaultyStore {
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let arrived = self.arrive(&[Operation::Purge], None);
+        let arrived = self.arrive(&[StoreOperation::Purge], None);
         let purging = self.inner.purge(limit, keep);
         self.through(arrived, "purging expired records", purging)
             .await
@@ -280,7 +281,7 @@ impl Store for FaultyStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let arrived = self.arrive(&[Operation::Scan], None);
+        let arrived = self.arrive(&[StoreOperation::Scan], None);
         self.through(arrived, "listing records", self.inner.scan(after, limit))
             .await
     }
@@ -290,7 +291,7 @@ impl Store for FaultyStore {
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let arrived = self.arrive(&[Operation::ForHeartbeats], None);
+        let arrived = self.arrive(&[StoreOperation::ForHeartbeats], None);
         let connecting = self.inner.for_heartbeats();
         let own = self
             .through(arrived, "connecting for heartbeats", connecting)
@@ -329,13 +330,13 @@ impl Store for FaultyStore {
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let arrived = self.arrive(&[Operation::LoadSteps], None);
+        let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
         let loading = self.inner.load_steps(call, names);
         self.through(arrived, "loading steps", loading).await
     }
 
     async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let arrived = self.arrive(&[Operation::LoadSteps], None);
+        let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
         let listing = self.inner.list_steps(call);
         self.through(arrived, "loading steps", listing).await
     }
@@ -346,7 +347,7 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let arrived = self.arrive(&[Operation::WriteStep], None);
+        let arrived = self.arrive(&[StoreOperation::WriteStep], None);
         let writing = self.inner.write_step(call, seen, next);
         self.through(arrived, "writing a step", writing).await
     }
@@ -358,7 +359,7 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let arrived = self.arrive(&[Operation::WriteStep], None);
+        let arrived = self.arrive(&[StoreOperation::WriteStep], None);
         let writing = self.inner.write_step_in(connection, call, seen, next);
         self.through(arrived, "writing a step", writing).await
     }

@@ -41,7 +41,7 @@ pub use self::{
     crash::{CrashPoint, CrashPoints},
     deliver::{deliver, deliver_on},
     effects::{Effect, EffectLog},
-    faulty::{Fault, FaultyStore, On, Operation},
+    faulty::{Fault, FaultyStore, On, StoreOperation},
     gate::Gate,
     once::assert_once,
     proxy::{Disconnect, Proxy},

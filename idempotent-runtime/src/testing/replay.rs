@@ -79,23 +79,23 @@ pub async fn replay_steps<T>(
     loop {
         let mut moved = pin!(tokio::time::timeout(STILL, replay.moved()));
         let course = poll_fn(|cx| match body.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Course::Ended(output)),
+            Poll::Ready(output) => Poll::Ready(ReplayEnd::Ended(output)),
             Poll::Pending => moved.as_mut().poll(cx).map(|moved| match moved {
-                Ok(()) => Course::GoesOn,
-                Err(_) => Course::Stands,
+                Ok(()) => ReplayEnd::GoesOn,
+                Err(_) => ReplayEnd::Stands,
             }),
         });
         let ended = match course.await {
-            Course::Ended(output) => Some(output),
-            Course::GoesOn if !replay.is_over() => continue,
-            Course::GoesOn | Course::Stands => None,
+            ReplayEnd::Ended(output) => Some(output),
+            ReplayEnd::GoesOn if !replay.is_over() => continue,
+            ReplayEnd::GoesOn | ReplayEnd::Stands => None,
         };
         return replay.difference().map_or(Ok(ended), Err);
     }
 }
 
 /// How far a body is.
-enum Course<T> {
+enum ReplayEnd<T> {
     Ended(T),
     GoesOn,
     Stands,

@@ -1,4 +1,11 @@
 //! One call, from its claim to its answer: the state machine's decisions carried out on a store.
+//!
+//! A description comes in, as a request. The claim goes out as if nothing stood there; the refusal
+//! brings what stands, and the protocol decides again. A call that holds the lease runs its body,
+//! once, and writes how it ended. A call that another one answers waits for that, replays it, or is
+//! refused.
+//!
+//! Dropped at any await, a call leaves no lease without a job that ends it.
 
 mod active_call;
 mod admit;

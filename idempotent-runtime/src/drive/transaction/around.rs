@@ -10,7 +10,7 @@ use super::{
         CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
         silent, waited_for_itself,
     },
-    lost::Fate,
+    lost::CommitStatus,
 };
 use crate::{
     attempt::Asking,
@@ -117,22 +117,22 @@ where
     let asking = Asking::once();
     loop {
         let last = match Box::pin(settings.once(body.clone(), &asking)).await {
-            Turn::Answer(answer) => {
+            RunEnd::Answer(answer) => {
                 if answer.is_ok() {
                     asking.note(false);
                 }
                 return answer;
             }
-            Turn::Again(last) => last,
-            Turn::Lost(recorded, sent, value) => {
+            RunEnd::Again(last) => last,
+            RunEnd::Lost(recorded, sent, value) => {
                 match settings.find_out(&recorded, LONGEST_SILENCE).await {
-                    Fate::Committed => {
+                    CommitStatus::Committed => {
                         sent.stand();
                         asking.note(false);
                         return Ok(value);
                     }
-                    Fate::RolledBack => asking.refuse(silence::<T::Database>().into()),
-                    Fate::Unknown { has_record } => {
+                    CommitStatus::RolledBack => asking.refuse(silence::<T::Database>().into()),
+                    CommitStatus::Unknown { has_record } => {
                         sent.stand();
                         return Err(asking.refuse(unknown(&recorded, has_record)));
                     }
@@ -148,7 +148,7 @@ where
 }
 
 /// How one run of a body ended.
-enum Turn<V, E> {
+enum RunEnd<V, E> {
     Answer(Result<V, E>),
     /// Nothing stands, and the body may run again. Inside is the answer if it may not.
     Again(E),
@@ -156,7 +156,7 @@ enum Turn<V, E> {
     Lost(Vec<RecordedIn>, SentInside, V),
 }
 
-impl<V, E: ShowsCauses> Turn<V, E> {
+impl<V, E: ShowsCauses> RunEnd<V, E> {
     /// Whether its connection may only read, so that the application's pool does not get it back.
     fn is_stale<DB: SqlDatabase>(&self) -> bool {
         match self {
@@ -179,7 +179,7 @@ fn unnamed() -> Arc<str> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    async fn once<V, E, F>(&self, body: F, asking: &Asking) -> Turn<V, E>
+    async fn once<V, E, F>(&self, body: F, asking: &Asking) -> RunEnd<V, E>
     where
         Q: RetryIf<E>,
         E: FromRefusal + ShowsCauses,
@@ -215,7 +215,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         open: &OpenTransaction,
         (savepoint, asking): (Savepoint, &Asking),
         own: Result<V, E>,
-    ) -> (Turn<V, E>, bool)
+    ) -> (RunEnd<V, E>, bool)
     where
         Q: RetryIf<E>,
         E: FromRefusal + ShowsCauses,
@@ -231,10 +231,10 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 let is_refused = is_conflict::<DB>(&error) || is_stale::<DB>(&error);
                 let turn = match is_reason || is_refused {
                     _ if !is_reason && waited_for_itself::<DB>(&error) => {
-                        Turn::Answer(Err(asking.refuse(USED_THE_POOL)))
+                        RunEnd::Answer(Err(asking.refuse(USED_THE_POOL)))
                     }
-                    true => Turn::Again(error),
-                    false => Turn::Answer(Err(error)),
+                    true => RunEnd::Again(error),
+                    false => RunEnd::Answer(Err(error)),
                 };
                 return (turn, rolled_back.is_ok());
             }
@@ -252,7 +252,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 let operation = unnamed();
                 let ended = asking.refuse(Error::TransactionEnded { operation });
                 return (
-                    Turn::Answer(Err(ended)),
+                    RunEnd::Answer(Err(ended)),
                     answer(tx.rollback()).await.is_ok(),
                 );
             }
@@ -261,15 +261,15 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         match answer(tx.commit()).await {
             Ok(()) => {
                 sent.stand();
-                (Turn::Answer(Ok(value)), true)
+                (RunEnd::Answer(Ok(value)), true)
             }
             Err(error) => match CommitFailure::of::<DB>(error) {
-                CommitFailure::Unknown => (Turn::Lost(witnesses, sent, value), false),
+                CommitFailure::Unknown => (RunEnd::Lost(witnesses, sent, value), false),
                 CommitFailure::Conflict(error) => (refused::<DB, _, _>(asking, error), false),
                 CommitFailure::Refused(source) => {
                     let operation = unnamed();
                     let refused = asking.refuse(Error::Commit { operation, source });
-                    (Turn::Answer(Err(refused)), false)
+                    (RunEnd::Answer(Err(refused)), false)
                 }
             },
         }
@@ -308,11 +308,11 @@ async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()
 }
 
 /// An error of the database before the body ran, or after it.
-fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreError) -> Turn<V, E> {
+fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreError) -> RunEnd<V, E> {
     let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error) || is_stale::<DB>(&error);
     let error = asking.refuse(error.into());
     match again {
-        true => Turn::Again(error),
-        false => Turn::Answer(Err(error)),
+        true => RunEnd::Again(error),
+        false => RunEnd::Answer(Err(error)),
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 const ONE_LOOK: Duration = Duration::from_secs(1);
 
 /// How a transaction ended whose commit had no answer.
-pub(super) enum Fate {
+pub(super) enum CommitStatus {
     Committed,
     RolledBack,
     /// The database did not tell in time, or the record may have expired meanwhile.
@@ -27,9 +27,9 @@ pub(super) enum Fate {
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     /// Finds out whether one of these stands. No record at all tells nothing.
-    pub(super) async fn find_out(&self, recorded: &[RecordedIn], within: Duration) -> Fate {
+    pub(super) async fn find_out(&self, recorded: &[RecordedIn], within: Duration) -> CommitStatus {
         let Some(RecordedIn { handle, .. }) = recorded.first() else {
-            return Fate::Unknown { has_record: false };
+            return CommitStatus::Unknown { has_record: false };
         };
         let timer = handle.timer();
         let look = async {
@@ -43,13 +43,13 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             }
         };
         match race(look, timer.sleep(within)).await {
-            Some(Stands::Itself) => Fate::Committed,
-            Some(Stands::Later) => Fate::Unknown { has_record: true },
+            Some(Stands::Itself) => CommitStatus::Committed,
+            Some(Stands::Later) => CommitStatus::Unknown { has_record: true },
             Some(Stands::Nothing) if recorded.iter().any(RecordedIn::may_be_gone) => {
-                Fate::Unknown { has_record: false }
+                CommitStatus::Unknown { has_record: false }
             }
-            Some(Stands::Nothing) => Fate::RolledBack,
-            None => Fate::Unknown { has_record: true },
+            Some(Stands::Nothing) => CommitStatus::RolledBack,
+            None => CommitStatus::Unknown { has_record: true },
         }
     }
 

@@ -5,8 +5,8 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 use super::{
     Backoff, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
     connection::silence,
-    lost::Fate,
-    turn::{Last, Try, Turn},
+    lost::CommitStatus,
+    turn::{FinalAnswer, Try, TryEnd},
 };
 #[cfg(feature = "sqlite")]
 use crate::{attempt::is_shut_out, run::SHUT_OUT};
@@ -110,31 +110,31 @@ where
             tries.waits.anew();
         }
         let instead = match turn {
-            Turn::Own(own) => return typed.own(call, own, None).await,
-            Turn::Lost(lost) => {
+            TryEnd::Own(own) => return typed.own(call, own, None).await,
+            TryEnd::Lost(lost) => {
                 let recorded = std::slice::from_ref(&lost.recorded);
                 match settings.find_out(recorded, tries.answers_within).await {
-                    Fate::Committed => {
+                    CommitStatus::Committed => {
                         lost.tell(call);
                         return typed.own(call, lost.own, None).await;
                     }
-                    Fate::RolledBack if tries.again(call).await => continue,
-                    Fate::RolledBack => Instead::Refused(silence::<DB>().into()),
-                    Fate::Unknown { has_record } => unknown(call, has_record),
+                    CommitStatus::RolledBack if tries.again(call).await => continue,
+                    CommitStatus::RolledBack => Instead::Refused(silence::<DB>().into()),
+                    CommitStatus::Unknown { has_record } => unknown(call, has_record),
                 }
             }
-            Turn::KeyHeld(error) => match tries.wait_outside(handle, call, error).await {
+            TryEnd::KeyHeld(error) => match tries.wait_outside(handle, call, error).await {
                 Ok(()) => continue,
                 Err(error) => Instead::Refused(error),
             },
-            Turn::Locked => match tries.wait_for_writer(call).await {
+            TryEnd::Locked => match tries.wait_for_writer(call).await {
                 Ok(()) => continue,
                 Err(error) => Instead::Refused(error),
             },
-            Turn::Again(_) if tries.again(call).await => continue,
-            Turn::Again(Last::Own(own)) => return typed.own(call, own, None).await,
-            Turn::Again(Last::Error(error)) => Instead::Refused(error),
-            Turn::Instead(instead) => instead,
+            TryEnd::Again(_) if tries.again(call).await => continue,
+            TryEnd::Again(FinalAnswer::Own(own)) => return typed.own(call, own, None).await,
+            TryEnd::Again(FinalAnswer::Error(error)) => Instead::Refused(error),
+            TryEnd::Instead(instead) => instead,
         };
         return typed.instead(call, instead).await;
     }

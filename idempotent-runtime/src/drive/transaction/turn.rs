@@ -28,14 +28,14 @@ use crate::{
 };
 
 /// How a try ended.
-pub(super) enum Turn<T, E> {
+pub(super) enum TryEnd<T, E> {
     /// It has committed, or rolled back: this is what the caller gets.
     Own(Result<T, E>),
     /// Something else answers the call.
     Instead(Instead),
     /// Another transaction was in the way: the body may run again. Inside is the answer if it may
     /// not.
-    Again(Last<T, E>),
+    Again(FinalAnswer<T, E>),
     /// It is unknown whether it has committed.
     Lost(Box<Lost<T, E>>),
     /// A call outside a transaction holds the key. Inside is the error that refuses this call if
@@ -46,7 +46,7 @@ pub(super) enum Turn<T, E> {
 }
 
 /// The answer after the last try.
-pub(super) enum Last<T, E> {
+pub(super) enum FinalAnswer<T, E> {
     Own(Result<T, E>),
     Error(Error),
 }
@@ -73,7 +73,7 @@ pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
 }
 
 impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
-    pub(super) async fn run<R, F>(&mut self, body: F) -> Turn<R::Value, R::Error>
+    pub(super) async fn run<R, F>(&mut self, body: F) -> TryEnd<R::Value, R::Error>
     where
         R: Outcome,
         R::Error: FromRefusal + StdError + 'static,
@@ -93,8 +93,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         };
         let (turn, is_clean) = match race(owned.begin(self.settings.isolation), limit).await {
             Some(Ok(tx)) => self.in_transaction::<R, F>(tx, body).await,
-            Some(Err(error)) if waits && is_conflict::<DB>(&error) => (Turn::Locked, false),
-            None if waits => (Turn::Locked, false),
+            Some(Err(error)) if waits && is_conflict::<DB>(&error) => (TryEnd::Locked, false),
+            None if waits => (TryEnd::Locked, false),
             Some(Err(error)) => (Self::refused(error), false),
             None => (Self::refused(silence::<DB>()), false),
         };
@@ -138,7 +138,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         &mut self,
         mut tx: Transaction<'_, DB>,
         body: F,
-    ) -> (Turn<R::Value, R::Error>, bool)
+    ) -> (TryEnd<R::Value, R::Error>, bool)
     where
         R: Outcome,
         R::Error: FromRefusal + StdError + 'static,
@@ -167,7 +167,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         own: Result<T, E>,
         claimed: Option<Claimed>,
         savepoint: Option<Savepoint>,
-    ) -> (Turn<T, E>, bool)
+    ) -> (TryEnd<T, E>, bool)
     where
         E: StdError + 'static,
         P: OnError<E>,
@@ -181,16 +181,19 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             // have found another file locked.
             let was_refused = claimed.as_ref().is_some_and(|it| it.attempt.is_refused());
             if !is_reason && !was_refused && waited_for_itself::<DB>(error) {
-                let refused = Turn::Instead(Instead::Refused(USED_THE_POOL));
+                let refused = TryEnd::Instead(Instead::Refused(USED_THE_POOL));
                 return (refused, self.roll_back(tx).await);
             }
             if is_reason || is_conflict::<DB>(error) || is_stale::<DB>(error) {
-                return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
+                return (
+                    TryEnd::Again(FinalAnswer::Own(own)),
+                    self.roll_back(tx).await,
+                );
             }
             let probe = self.in_time(tx.execute("SELECT 1".to_owned())).await;
             let probe = probe.unwrap_or_else(|| Err(silence::<DB>()));
             if probe.as_ref().is_err_and(|error| is_broken::<DB>(error)) {
-                return (Turn::Again(Last::Own(own)), false);
+                return (TryEnd::Again(FinalAnswer::Own(own)), false);
             }
             is_aborted = probe.is_err();
         }
@@ -198,11 +201,11 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Some(claimed) => {
                 if is_aborted {
                     self.call.executed_in(&claimed, false);
-                    return (Turn::Own(own), self.roll_back(tx).await);
+                    return (TryEnd::Own(own), self.roll_back(tx).await);
                 }
                 self.record(tx, own, claimed, savepoint).await
             }
-            None if own.is_err() => (Turn::Own(own), self.roll_back(tx).await),
+            None if own.is_err() => (TryEnd::Own(own), self.roll_back(tx).await),
             None => self.commit_unprotected(tx, own, savepoint).await,
         }
     }
@@ -214,13 +217,13 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         mut tx: Transaction<'_, DB>,
         own: Result<T, E>,
         savepoint: Option<Savepoint>,
-    ) -> (Turn<T, E>, bool) {
+    ) -> (TryEnd<T, E>, bool) {
         if let Some(savepoint) = savepoint {
             let released = self.in_time(savepoint.release(&mut *tx)).await;
             let turn = match released.unwrap_or_else(|| Err(silence::<DB>())) {
                 Ok(()) => None,
                 Err(error) if is_broken::<DB>(&error) => Some(Self::refused(error)),
-                Err(_) => Some(Turn::Instead(Instead::Refused(
+                Err(_) => Some(TryEnd::Instead(Instead::Refused(
                     self.call.transaction_ended(),
                 ))),
             };
@@ -229,7 +232,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             }
         }
         match self.commit(tx).await {
-            Ok(()) => (Turn::Own(own), true),
+            Ok(()) => (TryEnd::Own(own), true),
             Err(error) => (self.uncommitted(error, None), false),
         }
     }
@@ -241,7 +244,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         mut own: Result<T, E>,
         claimed: Claimed,
         savepoint: Option<Savepoint>,
-    ) -> (Turn<T, E>, bool)
+    ) -> (TryEnd<T, E>, bool)
     where
         P: OnError<E>,
         K: Keep<T> + Clone,
@@ -263,7 +266,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             };
             if !undone {
                 call.executed_in(&claimed, false);
-                return (Turn::Own(own), self.roll_back(tx).await);
+                return (TryEnd::Own(own), self.roll_back(tx).await);
             }
         }
         let ended = race(call.end_in(&mut *tx, &claimed, &ending), recording).await;
@@ -281,7 +284,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 };
             }
             Err(error) if !says_aborted(&error) => Self::refused(error),
-            _ended => Turn::Instead(Instead::Refused(call.transaction_ended())),
+            _ended => TryEnd::Instead(Instead::Refused(call.transaction_ended())),
         };
         (turn, self.roll_back(tx).await)
     }
@@ -308,7 +311,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             None => {
                 let waited = self.waits.so_far(timer.now());
                 let error = self.call.held_in_a_transaction(waited);
-                return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
+                return Err(Refused::Broken(TryEnd::Instead(Instead::Refused(error))));
             }
         };
         // Without a record, the place tells whether the transaction has ended meanwhile.
@@ -327,53 +330,55 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     fn answered<T, E>(instead: Instead) -> Refused<T, E> {
         match instead {
             Instead::Refused(error @ (Error::InProgress { .. } | Error::Gap { .. })) => {
-                Refused::Undone(Turn::KeyHeld(error))
+                Refused::Undone(TryEnd::KeyHeld(error))
             }
             // Such a refusal may have been written.
             instead @ Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. }) => {
-                Refused::Written(Turn::Instead(instead))
+                Refused::Written(TryEnd::Instead(instead))
             }
             Instead::Refused(Error::Store(error)) => Refused::Undone(Self::refused(error)),
-            instead => Refused::Undone(Turn::Instead(instead)),
+            instead => Refused::Undone(TryEnd::Instead(instead)),
         }
     }
 
     /// Tells what has been committed.
-    fn committed<T, E>(&mut self, lost: Lost<T, E>) -> Turn<T, E> {
+    fn committed<T, E>(&mut self, lost: Lost<T, E>) -> TryEnd<T, E> {
         lost.tell(self.call);
-        Turn::Own(lost.own)
+        TryEnd::Own(lost.own)
     }
 
     /// The answer to a COMMIT was an error: nothing stands if the database says so.
-    fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> Turn<T, E> {
+    fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> TryEnd<T, E> {
         let operation = self.call.request.operation.clone();
         let instead = match (CommitFailure::of::<DB>(error), lost) {
             (CommitFailure::Conflict(error), _) => return Self::refused(error),
             (CommitFailure::Refused(source), _) => Error::Commit { operation, source },
-            (CommitFailure::Unknown, Some(lost)) => return Turn::Lost(Box::new(lost)),
+            (CommitFailure::Unknown, Some(lost)) => return TryEnd::Lost(Box::new(lost)),
             (CommitFailure::Unknown, None) => Error::CommitUnknown {
                 operation,
                 has_record: false,
             },
         };
-        Turn::Instead(Instead::Refused(instead))
+        TryEnd::Instead(Instead::Refused(instead))
     }
 
     /// An error of the database outside the body.
-    fn refused<T, E>(error: StoreError) -> Turn<T, E> {
+    fn refused<T, E>(error: StoreError) -> TryEnd<T, E> {
         match is_conflict::<DB>(&error) || is_broken::<DB>(&error) || is_stale::<DB>(&error) {
-            true => Turn::Again(Last::Error(error.into())),
-            false => Turn::Instead(Instead::Refused(error.into())),
+            true => TryEnd::Again(FinalAnswer::Error(error.into())),
+            false => TryEnd::Instead(Instead::Refused(error.into())),
         }
     }
 }
 
-impl<T, E: StdError + 'static> Turn<T, E> {
+impl<T, E: StdError + 'static> TryEnd<T, E> {
     /// Whether its connection may only read, so that the application's pool does not get it back.
     fn is_stale<DB: SqlDatabase>(&self) -> bool {
         match self {
-            Self::Own(Err(error)) | Self::Again(Last::Own(Err(error))) => is_stale::<DB>(error),
-            Self::Again(Last::Error(error)) => is_stale::<DB>(error),
+            Self::Own(Err(error)) | Self::Again(FinalAnswer::Own(Err(error))) => {
+                is_stale::<DB>(error)
+            }
+            Self::Again(FinalAnswer::Error(error)) => is_stale::<DB>(error),
             _ => false,
         }
     }
@@ -392,9 +397,9 @@ impl<T, E> Lost<T, E> {
 /// How a transaction ends whose body does not run.
 enum Refused<T, E> {
     /// It has written nothing that is to stand.
-    Undone(Turn<T, E>),
+    Undone(TryEnd<T, E>),
     /// It may have written what refuses the call.
-    Written(Turn<T, E>),
+    Written(TryEnd<T, E>),
     /// It may still wait in the database.
-    Broken(Turn<T, E>),
+    Broken(TryEnd<T, E>),
 }

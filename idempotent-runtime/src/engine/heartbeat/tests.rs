@@ -8,7 +8,7 @@ use crate::{
     clock::TokioTimer,
     record::RawOutcome,
     store::{MemoryStore, StoreErrorKind},
-    testing::{Fault, FaultyStore, On, Operation},
+    testing::{Fault, FaultyStore, On, StoreOperation},
 };
 
 #[tokio::test(start_paused = true)]
@@ -16,7 +16,7 @@ async fn mend_41_pauses_grow_while_heartbeats_fail() {
     let store = FaultyStore::new(MemoryStore::new());
     for failing in 1..=4 {
         let fails = Fault::Fail(StoreErrorKind::Unavailable);
-        store.fault(Operation::Heartbeat, On::Call(failing), fails);
+        store.fault(StoreOperation::Heartbeat, On::Call(failing), fails);
     }
     let built = Idempotency::builder(store.clone())
         .timer(TokioTimer::new())
@@ -33,7 +33,7 @@ async fn mend_41_pauses_grow_while_heartbeats_fail() {
     });
     call.await.expect("it is recorded");
 
-    assert_eq!(store.calls(Operation::Heartbeat), 5);
+    assert_eq!(store.calls(StoreOperation::Heartbeat), 5);
     let paused = Duration::from_millis(5 + 10 + 20 + 40);
     assert_eq!(begun.elapsed(), paused);
 }

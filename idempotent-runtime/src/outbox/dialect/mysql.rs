@@ -11,7 +11,7 @@ use crate::{
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
-        walk::{self, MOST, Met, damaged, free},
+        walk::{self, MOST, PendingKey, damaged, free},
     },
     sha256::sha256,
     store::{
@@ -79,7 +79,7 @@ impl Dialect for MySql {
         connection: &mut MySqlConnection,
         tables: &Tables,
         after: &[u8],
-    ) -> Result<Vec<Met>, StoreError> {
+    ) -> Result<Vec<PendingKey>, StoreError> {
         let (messages, mut places) = (&tables.messages, Vec::new());
         for steps in [8, 120, MOST - 128] {
             let after = Self::bytes(places.last().map_or(after, |last: &Vec<u8>| last));
@@ -100,7 +100,7 @@ impl Dialect for MySql {
             }
         }
         let taken = taken(connection, tables, &places).await?;
-        let met = places.into_iter().map(|place| Met {
+        let met = places.into_iter().map(|place| PendingKey {
             is_due: !taken.contains(&place),
             place,
         });

@@ -9,7 +9,7 @@ use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written
 use crate::{
     error::BoxError,
     outbox::{
-        relay::sleep::Bell,
+        relay::sleep::WakeSignal,
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
         walk::damaged,
@@ -78,10 +78,10 @@ impl Dialect for Postgres {
         )
     }
 
-    async fn listen(pool: PgPool, channel: String, bell: Bell) {
+    async fn listen(pool: PgPool, channel: String, signal: WakeSignal) {
         let place = Place::of_pool(pool);
         let mut notifications = Notifications::of(&channel.into(), place, Limits::default());
-        listen(&mut notifications, &bell, &bell.is_live).await;
+        listen(&mut notifications, &signal, &signal.is_live).await;
     }
 
     fn place(options: &PgConnectOptions) -> String {
@@ -167,7 +167,7 @@ fn write(tables: &Tables, is_numbered: bool, key: &str, values: &str) -> String 
     )
 }
 
-impl Audience for Bell {
+impl Audience for WakeSignal {
     fn told(&self, message: &str) {
         if message != HELLO {
             self.wake.notify_one();

@@ -10,7 +10,7 @@ use crate::{
     observe::{Observers, OutboxEvent},
     outbox::{
         dialect::OutboxDatabase,
-        walk::{Met, damaged},
+        walk::{PendingKey, damaged},
     },
     store::{StoreError, sql::Row},
 };
@@ -41,7 +41,7 @@ impl Ages {
         &mut self,
         claims: &mut Claims<'_, DB>,
         is_begin: bool,
-        met: &[Met],
+        met: &[PendingKey],
     ) -> Result<(), StoreError> {
         let is_time = |measured: Instant| measured.elapsed() >= EVERY;
         if is_begin && self.observers.are_there() && self.measured.is_none_or(is_time) {

@@ -9,7 +9,7 @@ use crate::{
     outbox::{
         dialect::OutboxDatabase,
         tables::{ALL, Tables},
-        walk::{DOING, MOST, Met},
+        walk::{DOING, MOST, PendingKey},
     },
     record::micros,
     store::{StoreError, StoreErrorKind},
@@ -63,7 +63,7 @@ pub(super) enum Spent {
 
 /// The result of a walk over the keys.
 pub(super) struct Walk {
-    pub(super) met: Vec<Met>,
+    pub(super) met: Vec<PendingKey>,
     /// Whether it has claimed any.
     pub(super) has_claimed: bool,
 }

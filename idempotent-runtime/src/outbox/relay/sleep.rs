@@ -17,11 +17,11 @@ use crate::{outbox::dialect::OutboxDatabase, store::StoreError};
 const ASLEEP: Duration = Duration::from_secs(60);
 
 /// A relay whose pause is shorter than this is not asleep.
-const NAP: Duration = Duration::from_millis(400);
+const SHORTEST_SLEEP: Duration = Duration::from_millis(400);
 
 /// Wakes a relay from outside.
 #[derive(Clone, Debug)]
-pub struct Bell {
+pub struct WakeSignal {
     /// Wakes the relay.
     pub(in crate::outbox) wake: Arc<Notify>,
     /// Whether the server's notifications come through.
@@ -30,16 +30,16 @@ pub struct Bell {
 
 /// Says in the database that a relay sleeps, so that writers notify it.
 pub(super) struct Sleep {
-    bell: Bell,
+    signal: WakeSignal,
     relay: i64,
     /// Until when its entry counts.
     until: Option<Instant>,
 }
 
 impl Sleep {
-    pub(super) fn new(bell: Bell, relay: i64) -> Self {
+    pub(super) fn new(signal: WakeSignal, relay: i64) -> Self {
         Self {
-            bell,
+            signal,
             relay,
             until: None,
         }
@@ -47,14 +47,14 @@ impl Sleep {
 
     /// Writes that the relay sleeps, where this is not written yet; whether it wrote, after which
     /// the relay looks once more.
-    pub(super) async fn lie_down<DB: OutboxDatabase>(
+    pub(super) async fn announce<DB: OutboxDatabase>(
         &mut self,
         claims: &mut Claims<'_, DB>,
         pause: Duration,
     ) -> Result<bool, StoreError> {
         let soon = Instant::now() + ASLEEP / 4;
-        if pause < NAP
-            || !self.bell.is_live.load(Ordering::Acquire)
+        if pause < SHORTEST_SLEEP
+            || !self.signal.is_live.load(Ordering::Acquire)
             || self.until.is_some_and(|until| until > soon)
         {
             return Ok(false);
@@ -66,7 +66,7 @@ impl Sleep {
     }
 
     /// Takes the entry back.
-    pub(super) async fn get_up<DB: OutboxDatabase>(
+    pub(super) async fn withdraw<DB: OutboxDatabase>(
         &mut self,
         claims: &mut Claims<'_, DB>,
     ) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use super::{
     builder::Settings,
     claims::{BYTES, Claims, answered, fitting},
     failures::Failures,
-    sleep::{Bell, Sleep},
+    sleep::{Sleep, WakeSignal},
 };
 use crate::{
     error::Error,
@@ -28,7 +28,7 @@ use crate::{
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long it tries to give its keys back when it is stopped.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 
 /// When it purges at the latest, and how often from then on.
 const FIRST_PURGE: Duration = Duration::from_secs(10 * 60);
@@ -105,30 +105,30 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
 
     /// Works until it is stopped, and hears meanwhile whether there is more to do.
     pub(super) async fn run(self, wake: Arc<Notify>, stopped: watch::Receiver<bool>) {
-        let bell = Bell {
+        let signal = WakeSignal {
             wake,
             is_live: Arc::default(),
         };
         if self.outbox.pools_transactions {
-            return self.rounds(bell, stopped).await;
+            return self.rounds(signal, stopped).await;
         }
         let (pool, channel) = (&self.outbox.pool, &self.outbox.tables.channel);
-        let listening = DB::listen(pool.clone(), channel.clone(), bell.clone());
-        race(self.rounds(bell, stopped), listening).await;
+        let listening = DB::listen(pool.clone(), channel.clone(), signal.clone());
+        race(self.rounds(signal, stopped), listening).await;
     }
 
-    async fn rounds(mut self, bell: Bell, stopped: watch::Receiver<bool>) {
-        let mut sleep = Sleep::new(bell.clone(), token());
+    async fn rounds(mut self, signal: WakeSignal, stopped: watch::Receiver<bool>) {
+        let mut sleep = Sleep::new(signal.clone(), token());
         let pauses = self.settings.pauses;
         let mut pause = pauses.0;
         while !*stopped.borrow() {
             match self.turn(&mut sleep, pause).await {
-                Ok(Turn::Rest) => {
-                    pause = rest(&bell.wake, pause, pauses).await;
+                Ok(Round::Rest) => {
+                    pause = rest(&signal.wake, pause, pauses).await;
                     self.walks_at = Instant::now();
                 }
-                Ok(Turn::Again) => self.walks_at = Instant::now(),
-                Ok(Turn::Published) => pause = pauses.0,
+                Ok(Round::Again) => self.walks_at = Instant::now(),
+                Ok(Round::Published) => pause = pauses.0,
                 Err(error) => {
                     let place = DB::place(&self.outbox.pool.connect_options());
                     let table = &self.outbox.tables.messages;
@@ -137,37 +137,37 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                     self.old_tokens
                         .push(std::mem::replace(&mut self.token, token()));
                     self.held_until = None;
-                    pause = rest(&bell.wake, pause, pauses).await;
+                    pause = rest(&signal.wake, pause, pauses).await;
                 }
             }
         }
         let given_back = async {
             let mut claims = self.claims().await?;
             claims.give_back().await?;
-            sleep.get_up(&mut claims).await
+            sleep.withdraw(&mut claims).await
         };
-        if let Ok(Err(error)) = timeout(LAST_WORDS, given_back).await {
+        if let Ok(Err(error)) = timeout(GIVE_BACK_LIMIT, given_back).await {
             tracing::debug!(%error, "a relay does not give its keys back, and their lease ends by itself");
         }
     }
 
-    async fn turn(&mut self, sleep: &mut Sleep, pause: Duration) -> Result<Turn, StoreError> {
+    async fn turn(&mut self, sleep: &mut Sleep, pause: Duration) -> Result<Round, StoreError> {
         if Instant::now() >= self.purges_at {
             self.purges_at = Instant::now() + NEXT_PURGE;
             let outbox = self.outbox.clone();
             outbox.purge_on(self.claims().await?.connection).await?;
         }
         if self.round().await? {
-            sleep.get_up(&mut self.claims().await?).await?;
-            return Ok(Turn::Published);
+            sleep.withdraw(&mut self.claims().await?).await?;
+            return Ok(Round::Published);
         }
         if !self.walked.is_empty() {
-            return Ok(Turn::Again);
+            return Ok(Round::Again);
         }
-        let has_written = sleep.lie_down(&mut self.claims().await?, pause).await?;
+        let has_written = sleep.announce(&mut self.claims().await?, pause).await?;
         Ok(match has_written {
-            true => Turn::Again,
-            false => Turn::Rest,
+            true => Round::Again,
+            false => Round::Rest,
         })
     }
 
@@ -360,7 +360,7 @@ pub(in crate::outbox) async fn connect<DB: OutboxDatabase>(
 }
 
 /// Says how a relay goes on after a turn.
-enum Turn {
+enum Round {
     /// It looks again at once.
     Again,
     /// It has published something, and looks again at once.

@@ -27,9 +27,9 @@ impl fmt::Display for Differing<'_> {
 }
 
 /// The steps that are left, in a message.
-pub(super) struct Left<'a>(pub(super) &'a [String]);
+pub(super) struct LeftSteps<'a>(pub(super) &'a [String]);
 
-impl fmt::Display for Left<'_> {
+impl fmt::Display for LeftSteps<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         in_brackets(f, "left: ", self.0)
     }

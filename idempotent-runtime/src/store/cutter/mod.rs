@@ -25,7 +25,7 @@ use crate::{
     record::StepName,
     store::{StoreError, StoreErrorKind},
     testing::conformance::{
-        Case, Subject, cases,
+        Case, StoreUnderTest, cases,
         sample::{TTL, claim, completion, heartbeat},
         steps::step,
     },
@@ -164,7 +164,7 @@ impl Cut {
 
 /// A store whose statements have a cut.
 #[async_trait]
-pub(crate) trait Bench: Subject + Sized + 'static {
+pub(crate) trait Bench: StoreUnderTest + Sized + 'static {
     /// An empty store with a table of its own.
     async fn new(cut: &Cut) -> Self;
     /// Deletes every record.
@@ -289,7 +289,7 @@ async fn tells<B: Bench>(case: Case, bench: &Arc<B>) -> bool {
 
 /// Asks the store for everything that it does, on records that no other caller knows, whatever it
 /// answers. An answer that cannot be read counts as one, and so does no row.
-async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
+async fn works(subject: &dyn StoreUnderTest) -> Result<(), StoreError> {
     let (store, other) = (subject.store().await, subject.store().await);
     let [quick, long, left] = [1, 2, 3].map(|number| RecordId::from_bytes([number; 32]));
     let begun = claim();

@@ -15,7 +15,7 @@ use crate::{
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
         sql::{upgrade, version::Inside},
     },
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 
 /// The text that stands in the place of the time.
@@ -125,7 +125,7 @@ fn numbered(statement: &Statement) -> String {
 }
 
 #[async_trait]
-impl Subject for Mutant {
+impl StoreUnderTest for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         let sound = &self.sound.inner;
         Arc::new(MySqlStore {

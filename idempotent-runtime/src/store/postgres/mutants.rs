@@ -19,7 +19,7 @@ use crate::{
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
         sql::{upgrade, version::Inside},
     },
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 
 /// The values that stand in the place of the time.
@@ -123,7 +123,7 @@ impl Bench for Mutant {
 }
 
 #[async_trait]
-impl Subject for Mutant {
+impl StoreUnderTest for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         let sound = &self.sound.inner;
         let connections = sound.connections.another(10);

@@ -15,7 +15,7 @@ use crate::{
         Store,
         cutter::{Bench, Cut, each_is_noticed, lua},
     },
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 
 /// The part of every script.
@@ -114,7 +114,7 @@ impl Bench for Mutant {
 }
 
 #[async_trait]
-impl Subject for Mutant {
+impl StoreUnderTest for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         let sound = &self.sound.inner;
         let link = sound.link.another().expect("connections are ours to make");

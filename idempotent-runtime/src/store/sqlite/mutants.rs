@@ -12,7 +12,7 @@ use crate::{
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
         sql::{TablePrefix, version::Inside},
     },
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 
 /// The values that stand in the place of the time.
@@ -98,7 +98,7 @@ impl Bench for Mutant {
 }
 
 #[async_trait]
-impl Subject for Mutant {
+impl StoreUnderTest for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.0.clone())
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, TTL, applied, claim, completion, heartbeat, id, look, next, refused, release, swap,
         takeover,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// F01: a look where nothing stands finds nothing, without an error.
-pub(super) async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
+pub(super) async fn nothing_stands_under_a_new_id(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     assert_eq!(look(&*store, id(1)).await.record, None);
     let mut neighbour = *id(1).as_bytes();
@@ -29,7 +29,7 @@ pub(super) async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
 }
 
 /// F02: a claim is stamped by the store, and stands as written for every client.
-pub(super) async fn a_claim_stands_as_written(subject: &dyn Subject) {
+pub(super) async fn a_claim_stands_as_written(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let record = applied(&*store, id(1), None, &claim()).await;
     assert_eq!(record.lease_end, record.created.plus(LEASE));
@@ -45,7 +45,7 @@ pub(super) async fn a_claim_stands_as_written(subject: &dyn Subject) {
 }
 
 /// F03: the second claim is refused, the first one untouched, and shown in the refusal.
-pub(super) async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     applied(&*store, id(0), None, &claim()).await;
     let first = applied(&*store, id(1), None, &claim()).await;
@@ -54,7 +54,7 @@ pub(super) async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dy
 }
 
 /// F05, F08, F09: a client that saw the version that stands writes the next one.
-pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
+pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let endings = [
         completion,
@@ -78,7 +78,7 @@ pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subjec
 }
 
 /// F08, F09: a client that saw another version writes nothing, whatever the draft.
-pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
+pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let old = applied(&*store, id(1), None, &draft).await;
@@ -96,7 +96,7 @@ pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn Subject
 }
 
 /// D16: prolonging or ending a record that is not there is refused, and creates nothing.
-pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) {
+pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     for stale in [
@@ -113,7 +113,9 @@ pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Su
 /// A05: an expired record still stands: a claim must have seen it, so that its token counts. A done
 /// or released record may be gone by itself, and a record that begins there has a greater token all
 /// the same.
-pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
+pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
+    subject: &dyn StoreUnderTest,
+) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
     let draft = claim();
@@ -147,7 +149,7 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(subject: &
 }
 
 /// F13: a completion changes what it says and nothing else.
-pub(super) async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
+pub(super) async fn a_completion_keeps_the_subject(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -164,7 +166,7 @@ pub(super) async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
 }
 
 /// B20: a claim with a subject begins anew, with that subject.
-pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
+pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -193,7 +195,7 @@ pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Sub
 }
 
 /// F10: a released record is claimed at once, with a greater token.
-pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) {
+pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -207,7 +209,7 @@ pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) 
 }
 
 /// The moments that a draft says to keep stay as they stand, also after time has passed.
-pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
+pub(super) async fn what_a_draft_keeps_stays(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = Draft {
         token: TokenRule::Above(FencingToken::from_u64(41)),
@@ -238,7 +240,7 @@ pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
 
 /// There is no moment to keep if nothing stood: a lease and a retention that a draft keeps there
 /// are over at once.
-pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
+pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = Draft {
         lease: Moment::Keep,
@@ -253,7 +255,7 @@ pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
 }
 
 /// A record may begin in any state, as one that keeps a place does, or one that was brought along.
-pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
+pub(super) async fn a_record_begins_in_any_state(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let states = [
         State::Running,
@@ -278,7 +280,7 @@ pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
 
 /// A claim of a done record is shown it and the time, whatever a client knows of it: also if only
 /// the version tells that it is another outcome.
-pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -312,7 +314,7 @@ pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn S
 
 /// Ids and versions that differ in one bit are different ones, and a version counts only under its
 /// own id.
-pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
+pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let bytes = *id(1).as_bytes();
     for place in [0, 15, 31] {
@@ -357,7 +359,7 @@ pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
 }
 
 /// A peek sees without asking what a look finds, after every write of every client.
-pub(super) async fn a_peek_sees_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_peek_sees_what_stands(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let peeks_true = async || {
         for client in [&store, &other] {

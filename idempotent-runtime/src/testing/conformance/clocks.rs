@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, PATIENCE, TTL, applied, claim, completion, heartbeat, id, look, purge_all, takeover,
     },
@@ -17,7 +17,7 @@ use crate::{
 /// D01, D02, D19: a lease is over by the time that every client of the store is told, and not
 /// before. If they are all on one machine with the server, a store that takes the process's time
 /// passes, too.
-pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
+pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -37,7 +37,7 @@ pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject
 }
 
 /// V4: every takeover has a greater token.
-pub(super) async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
+pub(super) async fn tokens_grow_over_takeovers(subject: &dyn StoreUnderTest) {
     let clients = [subject.store().await, subject.store().await];
     let mut record = applied(&*clients[0], id(1), None, &claim()).await;
     for turn in 0..20 {
@@ -59,7 +59,7 @@ pub(super) async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
 }
 
 /// V4: a record that begins after a purge has a greater token than the one before it ever had.
-pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
+pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let mut largest = FencingToken::from_u64(0);
     for _ in 0..3 {
@@ -88,7 +88,7 @@ pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Sub
 }
 
 /// A token is above the floor it was given, also if that lies in the future.
-pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
+pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let now = look(&*store, id(1)).await.now;
     let floor = u64::try_from(now.plus(TTL).as_micros()).expect("the clock is past 1970");
@@ -103,7 +103,7 @@ pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subjec
 }
 
 /// A lease or retention too long to count ends at the last moment there is, not at a wrapped one.
-pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
+pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let forever = Moment::In(Duration::MAX);
     let draft = Draft {
@@ -136,7 +136,7 @@ pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subje
 
 /// A moment centuries away is that moment, to the microsecond: no store counts in numbers that
 /// round, or loses a carry.
-pub(super) async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
+pub(super) async fn a_moment_far_away_is_exact(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     // On both sides of 2^53 microseconds, the last whole number that doubles have, and nearly as
     // far as moments go.

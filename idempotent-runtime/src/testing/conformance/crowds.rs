@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Barrier;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{LEASE, applied, claim, completion, id, look, release, standing, swap, takeover},
 };
 use crate::{
@@ -18,14 +18,14 @@ const CROWD: usize = 64;
 const CLIENTS: usize = 8;
 
 /// F11: of 64 claims at once, one wins, and all others are shown it.
-pub(super) async fn of_many_claims_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_claims_at_once_one_wins(subject: &dyn StoreUnderTest) {
     for round in 0..4 {
         race(subject, id(round), None, |_| claim()).await;
     }
 }
 
 /// C07: of 64 takeovers of one abandoned record, one wins.
-pub(super) async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_takeovers_at_once_one_wins(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
     subject.advance(LEASE * 2).await;
@@ -36,7 +36,7 @@ pub(super) async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
 }
 
 /// V2: of a completion, a release and a takeover at once, one wins.
-pub(super) async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_endings_at_once_one_wins(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     for round in 0..4 {
         let draft = claim();
@@ -53,7 +53,7 @@ pub(super) async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
 }
 
 /// C09: many ids at once keep to themselves.
-pub(super) async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
+pub(super) async fn many_ids_at_once_do_not_mix(subject: &dyn StoreUnderTest) {
     let clients = clients(subject).await;
     let calls: Vec<_> = (0..200_u32)
         .map(|number| {
@@ -94,7 +94,7 @@ pub(super) async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
 /// Lets a crowd swap over one version, and expects that one of them wins and the others are shown
 /// it.
 async fn race(
-    subject: &dyn Subject,
+    subject: &dyn StoreUnderTest,
     id: RecordId,
     seen: Option<Version>,
     draft: impl Fn(usize) -> Draft,
@@ -145,7 +145,7 @@ async fn race(
     }
 }
 
-async fn clients(subject: &dyn Subject) -> Vec<Arc<dyn Store>> {
+async fn clients(subject: &dyn StoreUnderTest) -> Vec<Arc<dyn Store>> {
     let mut clients = Vec::with_capacity(CLIENTS);
     for _ in 0..CLIENTS {
         clients.push(subject.store().await);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{LEASE, applied, claim, completion, heartbeat, id, next, standing, subject as about},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 /// F22: every field comes back, in every state, with every choice and kind of outcome, through
 /// another client too.
-pub(super) async fn every_field_comes_back(subject: &dyn Subject) {
+pub(super) async fn every_field_comes_back(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let outcomes = [
         RawOutcome::value("v"),
@@ -96,7 +96,7 @@ fn unlike(record: &Record) -> Draft {
 
 /// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane,
 /// bytes that are no text at all, empty, and 64 KiB.
-pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
+pub(super) async fn any_key_comes_back(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let planes: String = (0..=16)
         .filter_map(|plane| char::from_u32(plane * 0x10000 + 0x41))
@@ -132,7 +132,7 @@ pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
 
 /// A stream of numbered calls has an outcome in every state: the one that stands of its last
 /// number.
-pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn Subject) {
+pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let stream = |text: &'static str| {
         Some(RawOutcome {
@@ -180,7 +180,7 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn Subject) {
 }
 
 /// F14: any outcome comes back byte by byte, the empty one included, and of whatever kind it is.
-pub(super) async fn any_outcome_comes_back(subject: &dyn Subject) {
+pub(super) async fn any_outcome_comes_back(subject: &dyn StoreUnderTest) {
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     for (number, bytes) in (0..).zip([vec![], vec![0], every_byte.repeat(3), vec![0xff; 70_000]]) {
         outcome_comes_back(subject, number, bytes).await;
@@ -202,14 +202,14 @@ pub(super) async fn any_outcome_comes_back(subject: &dyn Subject) {
 }
 
 /// F15: sixteen mebibytes come back whole.
-pub(super) async fn an_outcome_of_16_mib_comes_back(subject: &dyn Subject) {
+pub(super) async fn an_outcome_of_16_mib_comes_back(subject: &dyn StoreUnderTest) {
     let bytes: Vec<u8> = (0..16 * 1024 * 1024_u32)
         .map(|place| place.to_le_bytes()[(place % 3) as usize])
         .collect();
     outcome_comes_back(subject, 0, bytes).await;
 }
 
-async fn outcome_comes_back(subject: &dyn Subject, number: u32, bytes: Vec<u8>) {
+async fn outcome_comes_back(subject: &dyn StoreUnderTest, number: u32, bytes: Vec<u8>) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(number), None, &draft).await;

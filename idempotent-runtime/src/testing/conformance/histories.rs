@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, TTL, claim, completion, heartbeat, id, look, next, purge_all, release, swap,
         takeover,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// F31: what one caller after another does, through any client, is answered as the model answers.
-pub(super) async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
+pub(super) async fn a_sequence_is_that_of_the_model(subject: &dyn StoreUnderTest) {
     for seed in 1..=6 {
         let clients = [
             subject.store().await,
@@ -98,7 +98,7 @@ pub(super) async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
 }
 
 /// F31: what several do at once to one record could have been done by one after another.
-pub(super) async fn a_history_is_linearizable(subject: &dyn Subject) {
+pub(super) async fn a_history_is_linearizable(subject: &dyn StoreUnderTest) {
     const CALLERS: u64 = 6;
     const STEPS: u64 = 40;
     for seed in 1..=3 {

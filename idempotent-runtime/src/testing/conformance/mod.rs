@@ -1,11 +1,11 @@
 //! The duties of every store, as a suite that any store can run.
 //!
-//! A store's test is a [`Subject`], which says how to reach the store, and one line:
+//! A store's test is a [`StoreUnderTest`], which says how to reach the store, and one line:
 //!
 //! ```no_run
 //! use std::{sync::Arc, time::Duration};
 //! use async_trait::async_trait;
-//! use idempotent_runtime::{store::{MemoryStore, Store}, testing::{ManualClock, conformance::Subject}};
+//! use idempotent_runtime::{store::{MemoryStore, Store}, testing::{ManualClock, conformance::StoreUnderTest}};
 //!
 //! struct Memory { store: Arc<MemoryStore>, clock: ManualClock }
 //!
@@ -17,7 +17,7 @@
 //! }
 //!
 //! #[async_trait]
-//! impl Subject for Memory {
+//! impl StoreUnderTest for Memory {
 //!     async fn store(&self) -> Arc<dyn Store> { self.store.clone() }
 //!     async fn advance(&self, by: Duration) { self.clock.advance(by); }
 //! }
@@ -51,7 +51,7 @@ use crate::store::Store;
 
 /// A store under test, empty at first.
 #[async_trait]
-pub trait Subject: Send + Sync {
+pub trait StoreUnderTest: Send + Sync {
     /// Gives a client of the same records that shares as little as possible with those given
     /// before: connections of its own, where the store has connections.
     async fn store(&self) -> Arc<dyn Store>;
@@ -63,7 +63,7 @@ pub trait Subject: Send + Sync {
 }
 
 #[async_trait]
-impl<S: Subject + ?Sized> Subject for Arc<S> {
+impl<S: StoreUnderTest + ?Sized> StoreUnderTest for Arc<S> {
     async fn store(&self) -> Arc<dyn Store> {
         (**self).store().await
     }
@@ -76,7 +76,7 @@ impl<S: Subject + ?Sized> Subject for Arc<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     name: &'static str,
-    begin: fn(Arc<dyn Subject>) -> JoinHandle<()>,
+    begin: fn(Arc<dyn StoreUnderTest>) -> JoinHandle<()>,
 }
 
 impl Case {
@@ -91,7 +91,7 @@ impl Case {
     /// # Panics
     ///
     /// It panics if the store fails the case.
-    pub async fn run(&self, subject: Arc<dyn Subject>) {
+    pub async fn run(&self, subject: Arc<dyn StoreUnderTest>) {
         if let Err(ended) = (self.begin)(subject).await {
             resume_unwind(ended.into_panic());
         }
@@ -106,7 +106,7 @@ pub fn cases() -> Vec<Case> {
 
 /// Runs the case of this name, for [`conformance_tests!`](crate::conformance_tests).
 #[doc(hidden)]
-pub async fn run_named<S: Subject + 'static>(name: &str, subject: S) {
+pub async fn run_named<S: StoreUnderTest + 'static>(name: &str, subject: S) {
     let case = cases().into_iter().find(|case| case.name == name);
     let case = case.expect("the macro names the cases of the list");
     case.run(Arc::new(subject)).await;
@@ -118,7 +118,7 @@ pub async fn run_named<S: Subject + 'static>(name: &str, subject: S) {
 ///
 /// It panics at the first case that the store fails; the name of the case is printed before, by the
 /// `tracing` event that announces it.
-pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
+pub async fn run_all<S: StoreUnderTest + 'static>(fresh: impl AsyncFn() -> S) {
     for case in cases() {
         tracing::info!(case = case.name, "conformance");
         case.run(Arc::new(fresh().await)).await;
@@ -127,7 +127,7 @@ pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
 
 /// Makes a test of every [case](crate::testing::conformance::cases).
 ///
-/// The expression gives a [`Subject`](crate::testing::conformance::Subject) with an empty store. It
+/// The expression gives a [`StoreUnderTest`](crate::testing::conformance::StoreUnderTest) with an empty store. It
 /// is evaluated for each test, and may await. Attributes behind it, such as
 /// `#[ignore = "needs a server"]`, go to every test. The tests need `tokio` with its features
 /// `macros` and `rt-multi-thread`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, applied, claim, completion, heartbeat, id, look, next, refused, release, same,
         standing, swap, takeover,
@@ -16,7 +16,7 @@ use crate::{
 
 /// A holds, its lease ends, and B takes over, each through a client of its own.
 async fn overtaken(
-    subject: &dyn Subject,
+    subject: &dyn StoreUnderTest,
 ) -> (
     Arc<dyn Store>,
     Draft,
@@ -43,7 +43,7 @@ async fn overtaken(
 
 /// D04: the completion of a holder that was overtaken is refused, before and after the new holder
 /// completes, and the refusal shows the outcome that counts.
-pub(super) async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
+pub(super) async fn a_stale_owner_cannot_complete(subject: &dyn StoreUnderTest) {
     let (a, first, held, b, second, taken) = overtaken(subject).await;
     // Without a look before, from which the client would know that it was overtaken.
     let late = swap(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
@@ -61,7 +61,7 @@ pub(super) async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
 }
 
 /// D06: the heartbeat of a holder that was overtaken is refused and prolongs nothing.
-pub(super) async fn a_stale_owner_cannot_prolong(subject: &dyn Subject) {
+pub(super) async fn a_stale_owner_cannot_prolong(subject: &dyn StoreUnderTest) {
     let (a, first, held, b, _, taken) = overtaken(subject).await;
     let snapshot = refused(&*a, id(1), Some(held.version), &heartbeat(&first)).await;
     assert_ne!(
@@ -73,7 +73,7 @@ pub(super) async fn a_stale_owner_cannot_prolong(subject: &dyn Subject) {
 }
 
 /// F08: a holder that was overtaken cannot release what the new holder holds or has completed.
-pub(super) async fn a_stale_owner_cannot_release(subject: &dyn Subject) {
+pub(super) async fn a_stale_owner_cannot_release(subject: &dyn StoreUnderTest) {
     let (a, first, held, b, second, taken) = overtaken(subject).await;
     refused(&*a, id(1), Some(held.version), &release(&first)).await;
     applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
@@ -81,7 +81,7 @@ pub(super) async fn a_stale_owner_cannot_release(subject: &dyn Subject) {
 }
 
 /// D08: a duplicate that was refused cannot end a record that it does not hold.
-pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
+pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn StoreUnderTest) {
     let (a, b) = (subject.store().await, subject.store().await);
     let first = applied(&*a, id(1), None, &claim()).await;
     let duplicate = claim();
@@ -92,7 +92,7 @@ pub(super) async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
 
 /// V5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries
 /// its attempt id.
-pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
+pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     applied(&*store, id(1), None, &draft).await;
@@ -112,7 +112,7 @@ pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subj
 
 /// V5: a completion whose answer was lost is refused when it is tried again, and the outcome stands
 /// once.
-pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subject) {
+pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -132,7 +132,7 @@ pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn
 
 /// The store that heartbeats are given reaches the same records: a call that claims through one
 /// store is prolonged and ended through the other.
-pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
+pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let own = store.for_heartbeats().await;
     let own = own.expect("heartbeats are given a store, or share this one");
@@ -155,7 +155,9 @@ pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
 
 /// A client writes over a version without having seen the record, as one that goes on for another
 /// does: it is told what it kept.
-pub(super) async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(subject: &dyn Subject) {
+pub(super) async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(
+    subject: &dyn StoreUnderTest,
+) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     for (number, ending) in (0..).zip([

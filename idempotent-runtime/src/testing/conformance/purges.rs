@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Barrier;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, TTL, applied, claim, completion, id, look, next, release, standing, swap, takeover,
     },
@@ -18,7 +18,7 @@ use crate::{
 
 /// F16, F17, V12: a purge deletes expired records, and none that a call still holds or that must be
 /// settled. A done or released record may be gone by itself once it is expired.
-pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
+pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
     let mut numbers = 0..;
@@ -104,7 +104,7 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
 
 /// A record that an operator resumed and no call asked for again is abandoned like any other
 /// record.
-pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
+pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(0), None, &draft).await;
@@ -125,7 +125,7 @@ pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subjec
 }
 
 /// F16: a purge deletes no more than it was asked to, and counts what it deleted.
-pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
+pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     expired(subject, &store, 25).await;
     let mut counts = Vec::new();
@@ -141,7 +141,7 @@ pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
 }
 
 /// A record that was expired and is claimed again must not be purged.
-pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
+pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     expired(subject, &store, 2).await;
     let old = standing(&*store, id(1)).await;
@@ -163,7 +163,7 @@ pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
 /// A purge looks and deletes in one step: one that deletes what it saw before takes a record from a
 /// call that has claimed it meanwhile.
 pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
-    subject: &dyn Subject,
+    subject: &dyn StoreUnderTest,
 ) {
     let store = subject.store().await;
     let (purger, taker) = (subject.store().await, subject.store().await);
@@ -211,7 +211,7 @@ pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
 }
 
 /// A record that is kept for an audit is spared until that is over.
-pub(super) async fn purge_spares_what_is_kept(subject: &dyn Subject) {
+pub(super) async fn purge_spares_what_is_kept(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     expired(subject, &store, 3).await;
     let mut counts = Vec::new();
@@ -223,7 +223,7 @@ pub(super) async fn purge_spares_what_is_kept(subject: &dyn Subject) {
 }
 
 /// A kept record is kept from its expiry on, also if its call ended long after it was claimed.
-pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
+pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = Draft {
         keep: TTL,
@@ -245,7 +245,7 @@ pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subj
 
 /// A record that is kept for an audit is not forgotten by the store itself either, and binds no
 /// call.
-pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
+pub(super) async fn what_is_kept_stays_until_then(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let mut kept = Vec::new();
     for number in 0..20 {
@@ -288,7 +288,7 @@ pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
 
 /// The purge says how long expired records stay, also those that were to stay for longer when they
 /// were written.
-pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
+pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     for number in 0..4 {
         let draft = claim();
@@ -314,7 +314,7 @@ pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
 }
 
 /// F19: purges at once do not block each other for ever, and count each record once.
-pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
+pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     expired(subject, &store, 200).await;
     let live = applied(&*store, id(1000), None, &claim()).await;
@@ -342,7 +342,7 @@ pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn Subject
 
 /// Leaves `count` expired records under the ids from 0: abandoned ones, which no store forgets by
 /// itself.
-async fn expired(subject: &dyn Subject, store: &Arc<dyn Store>, count: u32) {
+async fn expired(subject: &dyn StoreUnderTest, store: &Arc<dyn Store>, count: u32) {
     for number in 0..count {
         applied(&**store, id(number), None, &claim()).await;
     }

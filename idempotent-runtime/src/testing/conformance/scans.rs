@@ -1,7 +1,7 @@
 //! Listing records for operators.
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{applied, claim, id, standing},
     steps::{client, name, step, written},
 };
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// K07: a scan lists every record once, as it stands, in the order of the ids.
-pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
+pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     assert!(
         store
@@ -59,7 +59,7 @@ pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
 }
 
 /// K07: a scan in pages lists what one long scan lists.
-pub(super) async fn scan_goes_in_pages(subject: &dyn Subject) {
+pub(super) async fn scan_goes_in_pages(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     for number in (0..23).rev() {
         applied(&*store, id(number), None, &claim()).await;
@@ -91,7 +91,7 @@ pub(super) async fn scan_goes_in_pages(subject: &dyn Subject) {
 }
 
 /// All steps of a life are found at once, in the order of their names, and so are some of them.
-pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn Subject) {
+pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Barrier;
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{
         LEASE, TTL, applied, claim, completion, digests, heartbeat, id, in_order, look, next,
         purge_all, release, standing, swap, takeover,
@@ -57,7 +57,7 @@ fn begun(number: u32, attempt_id: AttemptId) -> Step {
 }
 
 /// A client, if its store keeps steps.
-pub(super) async fn client(subject: &dyn Subject) -> Option<Arc<dyn Store>> {
+pub(super) async fn client(subject: &dyn StoreUnderTest) -> Option<Arc<dyn Store>> {
     let store = subject.store().await;
     if store.keeps_steps() {
         return Some(store);
@@ -114,7 +114,7 @@ async fn lost(store: &dyn Store, call: RecordId, step: &Step) {
 
 /// J07: every field of a step comes back, whatever its outcome is, and nothing of the record
 /// changes.
-pub(super) async fn a_step_comes_back_whole(subject: &dyn Subject) {
+pub(super) async fn a_step_comes_back_whole(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };
@@ -154,7 +154,7 @@ pub(super) async fn a_step_comes_back_whole(subject: &dyn Subject) {
 }
 
 /// J10: the step that stands under a name stays, except for a write over its version.
-pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
+pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };
@@ -184,7 +184,7 @@ pub(super) async fn the_first_write_of_a_step_wins(subject: &dyn Subject) {
 
 /// J17, D04: a record takes steps of the attempt that holds it, or held it and left it uncertain,
 /// and of no other.
-pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
+pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };
@@ -219,7 +219,7 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn Subject) {
 }
 
 /// J01: steps stay over heartbeats, takeovers, and writes that leave the record to be settled.
-pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
+pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn StoreUnderTest) {
     let (Some(store), Some(other)) = (client(subject).await, client(subject).await) else {
         return;
     };
@@ -246,7 +246,7 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn Subject) {
 }
 
 /// J08: a step is gone once its record is: purged, or begun again. Those of others stay.
-pub(super) async fn a_step_ends_with_its_life(subject: &dyn Subject) {
+pub(super) async fn a_step_ends_with_its_life(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };
@@ -289,7 +289,7 @@ pub(super) async fn a_step_ends_with_its_life(subject: &dyn Subject) {
 }
 
 /// V1: of many writes of one step at once, one stands, and every other is shown it.
-pub(super) async fn of_many_writes_of_a_step_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_writes_of_a_step_one_wins(subject: &dyn StoreUnderTest) {
     const CROWD: u32 = 16;
     let Some(store) = client(subject).await else {
         return;
@@ -324,7 +324,7 @@ pub(super) async fn of_many_writes_of_a_step_one_wins(subject: &dyn Subject) {
 }
 
 /// J11: many steps at once, of several records, keep to themselves.
-pub(super) async fn many_steps_at_once_do_not_mix(subject: &dyn Subject) {
+pub(super) async fn many_steps_at_once_do_not_mix(subject: &dyn StoreUnderTest) {
     let Some(store) = client(subject).await else {
         return;
     };
@@ -356,7 +356,7 @@ pub(super) async fn many_steps_at_once_do_not_mix(subject: &dyn Subject) {
 }
 
 /// Once a takeover is applied, no step of the attempt before is written any more.
-pub(super) async fn a_step_beside_a_takeover_is_before_it_or_refused(subject: &dyn Subject) {
+pub(super) async fn a_step_beside_a_takeover_is_before_it_or_refused(subject: &dyn StoreUnderTest) {
     let (Some(a), Some(b)) = (client(subject).await, client(subject).await) else {
         return;
     };

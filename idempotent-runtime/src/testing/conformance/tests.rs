@@ -16,7 +16,7 @@ use self::{
     simple::{Cells, Simple},
     simple_steps::Steps,
 };
-use super::{Case, Subject, cases};
+use super::{Case, StoreUnderTest, cases};
 use crate::{store::Store, testing::ManualClock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Clients {
 }
 
 #[async_trait]
-impl Subject for Clients {
+impl StoreUnderTest for Clients {
     async fn store(&self) -> Arc<dyn Store> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         *given += 1;

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{
-    Subject,
+    StoreUnderTest,
     sample::{PATIENCE, TTL, applied, claim, completion, heartbeat, id, look},
 };
 use crate::{record::Version, store::Store};
@@ -16,7 +16,7 @@ use crate::{record::Version, store::Store};
 const LONG: Duration = Duration::from_secs(600);
 
 /// C13: a wait ends soon after another client has changed the record.
-pub(super) async fn a_wait_ends_when_the_record_changes(subject: &dyn Subject) {
+pub(super) async fn a_wait_ends_when_the_record_changes(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -28,7 +28,7 @@ pub(super) async fn a_wait_ends_when_the_record_changes(subject: &dyn Subject) {
 }
 
 /// A wait ends when the record is gone.
-pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
+pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -53,7 +53,7 @@ pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject
 }
 
 /// C14: a wait for a version that no longer stands, or never stood, ends at once.
-pub(super) async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn Subject) {
+pub(super) async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     ends(waiting(&store, Version::random()).await).await;
     let draft = claim();
@@ -63,7 +63,7 @@ pub(super) async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn
 }
 
 /// A wait ends at its deadline when nothing happens.
-pub(super) async fn a_wait_ends_at_its_deadline(subject: &dyn Subject) {
+pub(super) async fn a_wait_ends_at_its_deadline(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let held = applied(&*store, id(1), None, &claim()).await;
     for at_most in [Duration::ZERO, Duration::from_millis(30)] {
@@ -73,7 +73,7 @@ pub(super) async fn a_wait_ends_at_its_deadline(subject: &dyn Subject) {
 }
 
 /// Two hundred waits leave the store free to look and to write, and all end.
-pub(super) async fn waiting_holds_nothing(subject: &dyn Subject) {
+pub(super) async fn waiting_holds_nothing(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -94,7 +94,7 @@ pub(super) async fn waiting_holds_nothing(subject: &dyn Subject) {
 }
 
 /// V9: a call that stops waiting changes nothing, and leaves no other call asleep.
-pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
+pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;

@@ -16,7 +16,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, ListedStep, Record, Step, StepNames, Version},
     store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
-    testing::Operation,
+    testing::StoreOperation,
 };
 
 /// The point that ends a process. The points of the store are counted apart, because how often a
@@ -41,12 +41,12 @@ impl End {
 pub(super) struct Life {
     end: End,
     thread: ThreadId,
-    course: Mutex<Course>,
+    course: Mutex<MortalRun>,
 }
 
 /// The points that it has come to so far.
 #[derive(Debug, Default)]
-struct Course {
+struct MortalRun {
     of_the_store: usize,
     awaits: usize,
     died: Option<CrashPoint>,
@@ -64,7 +64,7 @@ impl Life {
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, Course> {
+    fn course(&self) -> MutexGuard<'_, MortalRun> {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,7 +137,7 @@ impl Mortal {
 
     async fn through<T>(
         &self,
-        operation: Operation,
+        operation: StoreOperation,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         if self.life.is_over() {
@@ -158,7 +158,8 @@ impl Mortal {
 #[async_trait]
 impl Store for Mortal {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.through(Operation::Load, self.store.load(id)).await
+        self.through(StoreOperation::Load, self.store.load(id))
+            .await
     }
 
     async fn swap(
@@ -168,7 +169,7 @@ impl Store for Mortal {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let swapping = self.store.swap(id, seen, next);
-        self.through(Operation::of(next), swapping).await
+        self.through(StoreOperation::of(next), swapping).await
     }
 
     async fn wait(
@@ -178,12 +179,12 @@ impl Store for Mortal {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiting = self.store.wait(id, seen, at_most);
-        self.through(Operation::Wait, waiting).await
+        self.through(StoreOperation::Wait, waiting).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let purging = self.store.purge(limit, keep);
-        self.through(Operation::Purge, purging).await
+        self.through(StoreOperation::Purge, purging).await
     }
 
     async fn scan(
@@ -192,7 +193,7 @@ impl Store for Mortal {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let listing = self.store.scan(after, limit);
-        self.through(Operation::Scan, listing).await
+        self.through(StoreOperation::Scan, listing).await
     }
     fn keeps_steps(&self) -> bool {
         self.store.keeps_steps()
@@ -204,12 +205,12 @@ impl Store for Mortal {
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let loading = self.store.load_steps(call, names);
-        self.through(Operation::LoadSteps, loading).await
+        self.through(StoreOperation::LoadSteps, loading).await
     }
 
     async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
         let listing = self.store.list_steps(call);
-        self.through(Operation::LoadSteps, listing).await
+        self.through(StoreOperation::LoadSteps, listing).await
     }
 
     async fn write_step(
@@ -219,6 +220,6 @@ impl Store for Mortal {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let writing = self.store.write_step(call, seen, next);
-        self.through(Operation::WriteStep, writing).await
+        self.through(StoreOperation::WriteStep, writing).await
     }
 }

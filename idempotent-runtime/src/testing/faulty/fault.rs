@@ -9,7 +9,7 @@ use crate::{
 /// The kind of a call of a store. Swaps are told apart by their drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Operation {
+pub enum StoreOperation {
     /// [`Store::load`](crate::Store::load).
     Load,
     /// Every [`Store::swap`](crate::Store::swap).
@@ -72,15 +72,15 @@ pub enum Fault {
     Panic,
 }
 
-impl Operation {
+impl StoreOperation {
     /// The kind of a swap of this draft.
     pub(in crate::testing) fn of(draft: &Draft) -> Self {
         match (draft.token, draft.state, draft.lease) {
-            (TokenRule::Above(_), ..) => Operation::Claim,
+            (TokenRule::Above(_), ..) => StoreOperation::Claim,
             (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
-                Operation::Heartbeat
+                StoreOperation::Heartbeat
             }
-            _ => Operation::Ending,
+            _ => StoreOperation::Ending,
         }
     }
 }

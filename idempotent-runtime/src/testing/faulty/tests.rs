@@ -40,7 +40,7 @@ async fn a_lost_request_is_not_applied_and_a_lost_answer_is() {
         (Fault::Fail(StoreErrorKind::Full), false),
     ] {
         let store = store();
-        store.fault(Operation::Claim, On::Call(1), fault);
+        store.fault(StoreOperation::Claim, On::Call(1), fault);
         assert!(store.swap(&ID, None, &claim()).await.is_err());
         assert_eq!(stands(&store).await, applied);
         assert!(
@@ -63,7 +63,10 @@ async fn an_outage_lasts_until_it_is_healed() {
     store.heal();
     assert!(!stands(&store).await);
     assert_eq!(
-        (store.calls(Operation::Load), store.calls(Operation::Swap)),
+        (
+            store.calls(StoreOperation::Load),
+            store.calls(StoreOperation::Swap)
+        ),
         (4, 3)
     );
 }
@@ -77,7 +80,7 @@ async fn a_delay_holds_the_call_before_and_a_delayed_answer_after_it_is_applied(
         } else {
             Fault::Delay(held.clone())
         };
-        store.fault(Operation::Swap, On::Next, fault);
+        store.fault(StoreOperation::Swap, On::Next, fault);
         let swap = tokio::spawn({
             let store = store.clone();
             async move { store.swap(&ID, None, &claim()).await }
@@ -96,7 +99,7 @@ async fn a_delay_holds_the_call_before_and_a_delayed_answer_after_it_is_applied(
 async fn swaps_are_told_apart_by_what_they_are_for() {
     let store = store();
     let draft = claim();
-    store.fault(Operation::Heartbeat, On::Call(2), Fault::LoseRequest);
+    store.fault(StoreOperation::Heartbeat, On::Call(2), Fault::LoseRequest);
     assert!(store.swap(&ID, None, &draft).await.is_ok());
     let beat = heartbeat(&draft);
     assert!(store.swap(&ID, Some(draft.version), &beat).await.is_ok());
@@ -114,10 +117,10 @@ async fn swaps_are_told_apart_by_what_they_are_for() {
     assert!(store.swap(&ID, Some(stopped.version), &done).await.is_ok());
 
     let counted = [
-        Operation::Claim,
-        Operation::Heartbeat,
-        Operation::Ending,
-        Operation::Swap,
+        StoreOperation::Claim,
+        StoreOperation::Heartbeat,
+        StoreOperation::Ending,
+        StoreOperation::Swap,
     ];
     assert_eq!(
         counted.map(|operation| store.calls(operation)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::{
     Error, Idempotency, OnExpired, RawEnding, RawOutcome,
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use crate::harness::{Shop, by_caller, by_one_clock, charge, on_a_clock, receipt};
@@ -68,7 +68,7 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
 #[tokio::test]
 async fn s_110_a_key_under_which_nothing_was_done_is_new_whatever_is_said() {
     let (store, idem, clock) = by_one_clock(|handle| handle.audit_retention("900h"));
-    store.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    store.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
     let call = |amount: u32| {
         let call = idem.call("mail.send").key("k").arguments(&amount);
         call.on_expired(OnExpired::Refuse)

@@ -9,7 +9,7 @@ use idempotent_runtime::{
     Idempotency, OnCrash, OnOutage, RawOutcome, Status,
     http::{ReplayHint, Rules, ServerErrors, UnstorableResponse},
     store::StoreErrorKind,
-    testing::{Fault, Gate, ManualClock, On, Operation},
+    testing::{Fault, Gate, ManualClock, On, StoreOperation},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -139,10 +139,10 @@ async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answere
 async fn s_88_a_store_that_does_not_listen_is_told_of_an_answer_again_and_holds_up_no_client() {
     for fault in [Fault::LoseRequest, Fault::Delay(Gate::new())] {
         let (shop, clock) = sending_a_long_receipt(Rules::ietf(), false, None);
-        shop.store.fault(Operation::Heartbeat, On::Next, fault);
+        shop.store.fault(StoreOperation::Heartbeat, On::Next, fault);
         let router = shop.router.clone();
         let sent = tokio::spawn(router.oneshot(Request::<Body>::from(charge())));
-        while shop.store.calls(Operation::Heartbeat) == 0 {
+        while shop.store.calls(StoreOperation::Heartbeat) == 0 {
             tokio::task::yield_now().await;
         }
 
@@ -172,12 +172,12 @@ async fn s_88_a_store_that_does_not_listen_is_told_of_an_answer_again_and_holds_
 async fn s_104_a_response_that_is_only_to_be_recorded_is_treated_as_the_rules_say() {
     let (shop, clock) = sending_a_long_receipt(Rules::ietf(), true, None);
     shop.store
-        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
+        .fault(StoreOperation::Ending, On::Every, Fault::LoseRequest);
 
     let first = shop.send(charge()).await;
 
     first.is_fresh();
-    while shop.store.calls(Operation::Heartbeat) == 0 {
+    while shop.store.calls(StoreOperation::Heartbeat) == 0 {
         clock.await_sleepers(1).await;
         clock.advance(Duration::from_secs(1));
     }
@@ -191,7 +191,7 @@ async fn s_105_a_slow_handler_keeps_its_key() {
     for beats in 1..=6 {
         clock.await_sleepers(1).await;
         clock.advance(Duration::from_secs(10));
-        while shop.store.calls(Operation::Heartbeat) < beats {
+        while shop.store.calls(StoreOperation::Heartbeat) < beats {
             tokio::task::yield_now().await;
         }
     }
@@ -254,7 +254,7 @@ async fn s_107_what_runs_without_the_store_is_no_outcome_where_it_did_nothing() 
 async fn s_108_a_store_that_dies_meanwhile_costs_nobody_the_response() {
     let shop = Shop::new(Rules::ietf());
     shop.store.fault(
-        Operation::Ending,
+        StoreOperation::Ending,
         On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );

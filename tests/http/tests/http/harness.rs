@@ -17,7 +17,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment, Record, TokenRule, Version},
     store::Swap,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, StoreOperation},
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -206,7 +206,7 @@ impl Shop {
 
     /// From now on the store hears of no heartbeat.
     pub(crate) fn lose_heartbeats(&self) {
-        let beats = Operation::Heartbeat;
+        let beats = StoreOperation::Heartbeat;
         self.store.fault(beats, On::Every, Fault::LoseRequest);
     }
 

@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
     http::{IdempotencyKey, IdempotencyLayer, KeyEcho, MismatchDetails, ReplayOfCreated, Rules},
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use crate::harness::{
@@ -188,7 +188,7 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
 
 /// Until the store was asked so often to wait.
 async fn waits(shop: &Shop, calls: u64) {
-    while shop.store.calls(Operation::Wait) < calls {
+    while shop.store.calls(StoreOperation::Wait) < calls {
         tokio::task::yield_now().await;
     }
 }
@@ -217,7 +217,12 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
     let second = spawn(&shop, charge());
     waits(&shop, 1).await;
 
-    let asked = |shop: &Shop| (shop.store.round_trips(), shop.store.calls(Operation::Wait));
+    let asked = |shop: &Shop| {
+        (
+            shop.store.round_trips(),
+            shop.store.calls(StoreOperation::Wait),
+        )
+    };
     let before = asked(&shop);
     for _ in 0..4_999 {
         clock.advance(Duration::from_millis(1));
@@ -245,7 +250,7 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
 async fn s_44_a_client_that_waits_and_goes_away_leaves_nothing_behind() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
     let (shop, gate, first) = running(Rules::ietf().in_flight(wait)).await;
-    let loads = shop.store.calls(Operation::Wait);
+    let loads = shop.store.calls(StoreOperation::Wait);
     let second = spawn(&shop, charge());
     waits(&shop, loads + 1).await;
 
@@ -290,7 +295,7 @@ async fn s_45_of_a_hundred_at_once_one_runs() {
 async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
     let shop = Shop::new(Rules::ietf());
     shop.store
-        .fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
+        .fault(StoreOperation::Claim, On::Call(1), Fault::LoseAnswer);
 
     shop.keeps(charge()).await.is_fresh();
     assert_eq!(shop.runs(), 1);
@@ -300,7 +305,7 @@ async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
 async fn s_46_nothing_runs_without_a_claim() {
     let shop = Shop::new(Rules::ietf());
     shop.store
-        .fault(Operation::Claim, On::Every, Fault::LoseRequest);
+        .fault(StoreOperation::Claim, On::Every, Fault::LoseRequest);
     shop.refuses(charge(), 503, "store_unavailable").await;
     assert_eq!(shop.runs(), 0);
     shop.store.heal();

@@ -8,7 +8,7 @@ use idempotent_runtime::{
     InFlight,
     http::{ReplayHint, Rules},
     record::State,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -46,8 +46,11 @@ async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
     let (shop, inside) = waiting(Rules::ietf());
     inside.open();
     let writing = Gate::new();
-    shop.store
-        .fault(Operation::Ending, On::Every, Fault::Delay(writing.clone()));
+    shop.store.fault(
+        StoreOperation::Ending,
+        On::Every,
+        Fault::Delay(writing.clone()),
+    );
     let first = spawn(&shop, charge());
     writing.arrived(1).await;
 
@@ -153,7 +156,7 @@ async fn s_101_a_retry_that_waits_does_not_run_after_the_shutdown() {
     let shop = Shop::with(Rules::ietf().in_flight(wait), refuses);
     let first = held(&shop, &gate, charge()).await;
     let second = spawn(&shop, charge());
-    while shop.store.calls(Operation::Wait) == 0 {
+    while shop.store.calls(StoreOperation::Wait) == 0 {
         tokio::task::yield_now().await;
     }
 

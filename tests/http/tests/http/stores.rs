@@ -8,7 +8,7 @@ use idempotent_runtime::{
     Error, Idempotency, InFlight, MemoryStore,
     http::Rules,
     store::StoreErrorKind,
-    testing::{Fault, FaultyStore, On, Operation},
+    testing::{Fault, FaultyStore, On, StoreOperation},
 };
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ async fn mend_24_a_store_that_fails_a_handler_s_own_call_is_told_too() {
     const NAME: &str = "mend24.inner";
     let inner = FaultyStore::new(MemoryStore::new());
     inner.fault(
-        Operation::Claim,
+        StoreOperation::Claim,
         On::Every,
         Fault::Fail(StoreErrorKind::Denied),
     );

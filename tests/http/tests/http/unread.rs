@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
     http::{IdempotencyLayer, LayerBuilder, Rules, Scope},
-    testing::{Gate, ManualClock, Operation},
+    testing::{Gate, ManualClock, StoreOperation},
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -201,7 +201,7 @@ async fn mend_37_a_request_that_waits_takes_the_place_of_a_handler() {
     let shop = Shop::behind(layer, store, idem, first_held_at(&gate));
     let first = held(&shop, &gate, charge()).await;
     let waiting = spawn(&shop, charge());
-    while shop.store.calls(Operation::Wait) == 0 {
+    while shop.store.calls(StoreOperation::Wait) == 0 {
         tokio::task::yield_now().await;
     }
 

@@ -6,7 +6,7 @@ use std::{task::Poll, time::Duration};
 use idempotent_runtime::{
     Error, NotSettled, RecordChange,
     record::State,
-    testing::{Fault, On, Operation},
+    testing::{Fault, On, StoreOperation},
 };
 
 use tokio::task::yield_now;
@@ -30,7 +30,7 @@ on_every_store![
 
 /// Nothing that this owner writes is taken.
 fn cut_off(owner: &Owner) {
-    for operation in [Operation::Ending, Operation::Heartbeat] {
+    for operation in [StoreOperation::Ending, StoreOperation::Heartbeat] {
         owner.fault(operation, On::Every, Fault::LoseRequest);
     }
 }
@@ -86,11 +86,11 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
 async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
-    let beats = owner.delays(Operation::Heartbeat, On::Every);
-    owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
+    let beats = owner.delays(StoreOperation::Heartbeat, On::Every);
+    owner.fault(StoreOperation::Ending, On::Every, Fault::LoseRequest);
     charge.charges().await;
     beats.arrived(1).await;
-    while owner.store.calls(Operation::Ending) < 2 {
+    while owner.store.calls(StoreOperation::Ending) < 2 {
         yield_now().await;
     }
 
@@ -111,7 +111,7 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
     charge.charges().await;
     world.advance_store(LEASE * 2).await;
     owner.log.await_step(RecordChange::NotYetRecorded).await;
-    let tries = owner.store.calls(Operation::Ending);
+    let tries = owner.store.calls(StoreOperation::Ending);
 
     for _ in 0..100 {
         is_told(&charge.clone().rejecting(), is_in_progress).await;
@@ -119,7 +119,7 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
 
     // Time stands still: there is one try of the call's own, the first one in the background, and
     // one for all of these.
-    let tries = owner.store.calls(Operation::Ending) - tries;
+    let tries = owner.store.calls(StoreOperation::Ending) - tries;
     assert!(tries <= 2, "{tries} tries for a hundred duplicates");
 }
 
@@ -128,7 +128,7 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
 async fn who_never_ends_is_taken_over(world: World) {
     let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);
-    let held = owner.delays(Operation::Ending, On::Call(1));
+    let held = owner.delays(StoreOperation::Ending, On::Call(1));
     let mut hangs = charge.call();
     std::future::poll_fn(|context| {
         assert!(hangs.as_mut().poll(context).is_pending());
@@ -153,7 +153,7 @@ async fn who_never_ends_is_taken_over(world: World) {
 /// It is unknown what becomes of the body, even to the handle that runs it.
 async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: World) {
     let owner = world.owner().await;
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
     let charge = Charge::of(&world, &owner);
     let (runs, gate) = charge.clone().begun().await;
     world.advance_store(LEASE * 2).await;
@@ -170,7 +170,7 @@ async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(wor
     cut_off(&owner);
     let first = tokio::spawn(declined(world.clone(), owner.clone())).await;
     assert!(first.is_err_and(|ended| ended.is_panic()));
-    for operation in [Operation::Ending, Operation::Heartbeat] {
+    for operation in [StoreOperation::Ending, StoreOperation::Heartbeat] {
         while owner.store.calls(operation) == 0 {
             yield_now().await;
         }

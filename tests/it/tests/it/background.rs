@@ -7,7 +7,7 @@ use idempotent_runtime::{
     clock::Timer,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, On, Operation},
+    testing::{Fault, On, StoreOperation},
 };
 
 use crate::{
@@ -57,7 +57,7 @@ fn recorded(owner: &Owner) -> bool {
 
 async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
     let owner = world.owner().await;
-    owner.fault(Operation::ForHeartbeats, On::Every, Fault::Panic);
+    owner.fault(StoreOperation::ForHeartbeats, On::Every, Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     for beat in 1..=4 {
@@ -72,11 +72,11 @@ async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
 
 async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
     let owner = world.owner().await;
-    owner.fault(Operation::Heartbeat, On::Call(1), Fault::Panic);
+    owner.fault(StoreOperation::Heartbeat, On::Call(1), Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     world.advance(LEASE / 3).await;
-    while owner.store.calls(Operation::Heartbeat) == 0 {
+    while owner.store.calls(StoreOperation::Heartbeat) == 0 {
         tokio::task::yield_now().await;
     }
     // The next try comes sooner than after a heartbeat that went well.
@@ -92,10 +92,14 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
 
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
+    owner.fails(
+        StoreOperation::Ending,
+        On::Call(1),
+        StoreErrorKind::Unavailable,
+    );
     // The next ones are in the background.
     for nth in 2..=3 {
-        owner.fault(Operation::Ending, On::Call(nth), Fault::Panic);
+        owner.fault(StoreOperation::Ending, On::Call(nth), Fault::Panic);
     }
 
     Charge::of(&world, &owner).charges().await;
@@ -103,13 +107,17 @@ async fn an_outcome_survives_a_panic_in_the_background(world: World) {
 
     pass_time(&world, &owner, 0, recorded).await;
     is_kept(&world, &owner).await;
-    assert!(owner.store.calls(Operation::Ending) >= 4);
+    assert!(owner.store.calls(StoreOperation::Ending) >= 4);
 }
 
 async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
-    let hanging = owner.delays(Operation::Ending, On::Call(2));
+    owner.fails(
+        StoreOperation::Ending,
+        On::Call(1),
+        StoreErrorKind::Unavailable,
+    );
+    let hanging = owner.delays(StoreOperation::Ending, On::Call(2));
 
     Charge::of(&world, &owner).charges().await;
     hanging.arrived(1).await;
@@ -118,15 +126,15 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     for beat in 2..=3 {
         world.advance(LEASE / 3).await;
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-        assert_eq!(owner.store.calls(Operation::Ending), 2);
+        assert_eq!(owner.store.calls(StoreOperation::Ending), 2);
         assert_eq!(world.record().await.state, State::Running);
     }
 
-    let given_up = |owner: &Owner| owner.store.calls(Operation::Ending) > 2;
+    let given_up = |owner: &Owner| owner.store.calls(StoreOperation::Ending) > 2;
     pass_time(&world, &owner, 1, given_up).await;
     pass_time(&world, &owner, 0, recorded).await;
     owner.settled().await;
-    assert!(owner.store.calls(Operation::Ending) >= 3);
+    assert!(owner.store.calls(StoreOperation::Ending) >= 3);
     assert!(
         owner.log.count(RecordChange::Heartbeat) < 10,
         "given up after a lease"
@@ -140,8 +148,12 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
 async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(world: World) {
     const SHORT: Duration = Duration::from_millis(100);
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
-    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
-    let slow = owner.delays(Operation::Ending, On::Every);
+    owner.fails(
+        StoreOperation::Ending,
+        On::Call(1),
+        StoreErrorKind::Unavailable,
+    );
+    let slow = owner.delays(StoreOperation::Ending, On::Every);
     Charge::of(&world, &owner).charges().await;
     slow.arrived(1).await;
 
@@ -149,7 +161,11 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
         world.advance(SHORT / 3).await;
     }
-    assert_eq!(owner.store.calls(Operation::Ending), 2, "it is under way");
+    assert_eq!(
+        owner.store.calls(StoreOperation::Ending),
+        2,
+        "it is under way"
+    );
     slow.open();
 
     owner.log.await_step(RecordChange::Recorded).await;
@@ -161,8 +177,12 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
 /// already.
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
-    let slow = owner.delays(Operation::Heartbeat, On::Call(1));
-    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
+    let slow = owner.delays(StoreOperation::Heartbeat, On::Call(1));
+    owner.fails(
+        StoreOperation::Ending,
+        On::Call(1),
+        StoreErrorKind::Unavailable,
+    );
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     world.advance(LEASE / 3).await;
@@ -187,7 +207,7 @@ async fn is_recorded_as_happened(
     refusal: StoreErrorKind,
     no_sooner: Duration,
 ) {
-    owner.fails(Operation::Outcome, On::Every, refusal);
+    owner.fails(StoreOperation::Outcome, On::Every, refusal);
     Charge::of(world, owner).charges().await;
 
     let began = owner.timer.now();
@@ -204,7 +224,7 @@ async fn is_recorded_as_happened(
 /// another one took over.
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Denied);
+    owner.fails(StoreOperation::Outcome, On::Every, StoreErrorKind::Denied);
     Charge::of(&world, &owner).charges().await;
 
     let began = owner.timer.now();
@@ -229,8 +249,8 @@ async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world
 async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     let world = World::memory().await;
     let owner = world.owner().await;
-    owner.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Denied);
-    owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Full);
+    owner.fails(StoreOperation::Heartbeat, On::Every, StoreErrorKind::Denied);
+    owner.fails(StoreOperation::Outcome, On::Every, StoreErrorKind::Full);
     let (answer, _) = said_during(Charge::of(&world, &owner).call()).await;
     assert_eq!(answer, Ok("charged".into()));
     pass_time(&world, &owner, 0, |owner| {
@@ -269,9 +289,9 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     let owner = world.owner().await;
     let refuses = || Fault::Fail(refusal);
     for nth in 1..=REFUSED {
-        owner.fault(Operation::Outcome, On::Call(nth), refuses());
+        owner.fault(StoreOperation::Outcome, On::Call(nth), refuses());
     }
-    owner.fault(Operation::NotReplayable, On::Every, refuses());
+    owner.fault(StoreOperation::NotReplayable, On::Every, refuses());
     let began = owner.timer.now();
     Charge::of(world, &owner).charges().await;
 
@@ -288,14 +308,14 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
 ) {
     let owner = world.owner().await;
     let unanswered = || Fault::Fail(StoreErrorKind::Unavailable);
-    owner.fault(Operation::Ending, On::Every, unanswered());
+    owner.fault(StoreOperation::Ending, On::Every, unanswered());
     Charge::of(&world, &owner).charges().await;
     let began = owner.timer.now();
     let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
     pass_time(&world, &owner, 0, for_two_leases).await;
 
     owner.store.heal();
-    owner.fault(Operation::Outcome, On::Next, unanswered());
+    owner.fault(StoreOperation::Outcome, On::Next, unanswered());
     pass_time(&world, &owner, 0, |owner| {
         recorded(owner) || owner.log.count(RecordChange::RecordedNotReplayable) > 0
     })

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use idempotent_runtime::{
     CallOutcome, Error, RecordChange, current, idempotent,
-    testing::{Gate, Operation},
+    testing::{Gate, StoreOperation},
 };
 
 use crate::harness::{Owner, World};
@@ -177,10 +177,10 @@ async fn c14_a_thousand_duplicates(world: World) {
         assert_eq!(answer, Ok("k, run 1".into()));
     }
     assert_eq!((world.runs("k"), gate.arrivals()), (1, 1));
-    assert_eq!(owner.store.calls(Operation::Claim), 1_000);
+    assert_eq!(owner.store.calls(StoreOperation::Claim), 1_000);
     // A server may wake a few of them early.
-    let waits = owner.store.calls(Operation::Wait);
+    let waits = owner.store.calls(StoreOperation::Wait);
     assert!((999..1_100).contains(&waits), "{waits}");
-    assert_eq!(owner.store.calls(Operation::Load), waits);
-    assert_eq!(owner.store.calls(Operation::Ending), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Load), waits);
+    assert_eq!(owner.store.calls(StoreOperation::Ending), 1);
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{MemoryStore, OutcomeCache, OutcomeTier, SqliteStore, Store, TieredStore},
-    testing::{FaultyStore, ManualClock, conformance::Subject},
+    testing::{FaultyStore, ManualClock, conformance::StoreUnderTest},
 };
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ impl Memory {
 }
 
 #[async_trait]
-impl Subject for Memory {
+impl StoreUnderTest for Memory {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
@@ -71,7 +71,7 @@ impl File {
 }
 
 #[async_trait]
-impl Subject for File {
+impl StoreUnderTest for File {
     async fn store(&self) -> Arc<dyn Store> {
         let opened = SqliteStore::open(self.path()).await;
         Arc::new(opened.expect("the file opens"))
@@ -115,7 +115,7 @@ impl Pool {
 }
 
 #[async_trait]
-impl Subject for Pool {
+impl StoreUnderTest for Pool {
     async fn store(&self) -> Arc<dyn Store> {
         let own = self.store.for_heartbeats().await;
         let own = own.expect("memory opens again");

@@ -16,7 +16,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
-    testing::{Fault, ManualClock, On, Operation},
+    testing::{Fault, ManualClock, On, StoreOperation},
 };
 
 use crate::{
@@ -184,7 +184,7 @@ async fn d28_crash_matrix_one_call_fails(world: World) {
     let mut number = 0;
     for mode in MODES {
         for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
-            for operation in [Operation::Claim, Operation::Ending] {
+            for operation in [StoreOperation::Claim, StoreOperation::Ending] {
                 number += 1;
                 let key = format!("k{number}");
                 let owner = world.owner().await;
@@ -211,9 +211,9 @@ async fn d28_crash_matrix_of_a_takeover(world: World) {
         for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
             // Its first claim meets the record, its second one is the takeover.
             for (operation, nth) in [
-                (Operation::Claim, 1),
-                (Operation::Claim, 2),
-                (Operation::Ending, 1),
+                (StoreOperation::Claim, 1),
+                (StoreOperation::Claim, 2),
+                (StoreOperation::Ending, 1),
             ] {
                 number += 1;
                 let key = format!("k{number}");

@@ -4,7 +4,7 @@ use std::{sync::mpsc::channel, thread, time::Duration};
 
 use idempotent_runtime::{
     Attempt, Error, OnCrash, current, idempotent,
-    testing::{CrashPoint, CrashPoints, EffectLog, Operation},
+    testing::{CrashPoint, CrashPoints, EffectLog, StoreOperation},
 };
 use tokio::{
     runtime::Handle,
@@ -13,10 +13,10 @@ use tokio::{
 };
 
 const CLAIM_AND_ENDING: [CrashPoint; 4] = [
-    CrashPoint::Before(Operation::Claim),
-    CrashPoint::After(Operation::Claim),
-    CrashPoint::Before(Operation::Ending),
-    CrashPoint::After(Operation::Ending),
+    CrashPoint::Before(StoreOperation::Claim),
+    CrashPoint::After(StoreOperation::Claim),
+    CrashPoint::Before(StoreOperation::Ending),
+    CrashPoint::After(StoreOperation::Ending),
 ];
 
 /// A gateway. If it is sent the same key again, it takes the charge for a repeated one.

@@ -18,7 +18,7 @@ use idempotent_runtime::{
     Unrecorded, Verdict,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ on_every_store![
 
 async fn e10_complete_fails_after_effect(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Ending, On::Every, Fault::LoseRequest);
     let body = world.clone();
     let call = owner.call("charge").key("k").arguments(&1);
     let (answer, how) = call
@@ -91,7 +91,7 @@ async fn e10_complete_fails_after_effect(world: World) {
 async fn e11_complete_fails_lasting(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let (owner, other) = (world.owner().await, world.owner().await);
-        owner.fault(Operation::Swap, On::Call(2), Fault::LoseRequest);
+        owner.fault(StoreOperation::Swap, On::Call(2), Fault::LoseRequest);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         // The claim is the first write; from the second one on the store is away.
         let gate = Gate::new();
@@ -226,7 +226,7 @@ impl Wake for Woken {
 async fn e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done(world: World) {
     let owner = world.owner().await;
     let (call, _gate) = Charge::of(&world, &owner).begun().await;
-    let written = owner.delays(Operation::Ending, On::Every);
+    let written = owner.delays(StoreOperation::Ending, On::Every);
     let mut shutdown = pin!(owner.idem.shutdown(Duration::MAX));
     let woken = Arc::new(Woken::default());
     let mut poll = || {
@@ -345,7 +345,7 @@ async fn e26_interrupted_retry_loop_recovers(world: World) {
     assert_eq!(world.record().await.attempt, 4);
     assert_eq!(world.runs("k"), 4, "one more than there were deaths");
     let denied = StoreErrorKind::Denied;
-    owner.fails(Operation::Claim, On::Every, denied);
+    owner.fails(StoreOperation::Claim, On::Every, denied);
     let other = Charge::of(&world, &owner).key("other").call().await;
     assert!(other.is_err());
 }

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     Builder, CallOutcome, Error, InFlight, RecordChange, StoreErrorKind, Verdict, idempotent,
     record::State,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use crate::harness::{Owner, World};
@@ -135,7 +135,7 @@ async fn c02_wait_that_ends(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     // A heartbeat would move the record, and have the waiter look at it.
-    a.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    a.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
@@ -252,7 +252,7 @@ async fn c05_wait_cancelled(world: World) {
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
-    let asked = || [Operation::Swap, Operation::Load].map(|call| b.store.calls(call));
+    let asked = || [StoreOperation::Swap, StoreOperation::Load].map(|call| b.store.calls(call));
     let before_it_left = asked();
 
     waiting.abort();
@@ -269,7 +269,7 @@ async fn c05_wait_cancelled(world: World) {
 
 async fn c16_attach_never_early(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
-    let durable = a.delays(Operation::Ending, On::Next);
+    let durable = a.delays(StoreOperation::Ending, On::Next);
     let inside = Inside::of(&world, &a).await;
     let waiting: Vec<_> = (0..3)
         .map(|_| b.spawn(held(world.clone(), open(), "k", 1)))

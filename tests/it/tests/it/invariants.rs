@@ -8,7 +8,7 @@ use idempotent_runtime::{
     CallReport, Error, InFlight, RecordChange, Status,
     record::{FencingToken, State},
     store::StoreErrorKind,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 use tokio::task::{JoinSet, yield_now};
 
@@ -131,7 +131,7 @@ async fn v04_fencing_tokens_only_grow(world: World) {
 
 async fn v05_a_lost_answer_is_recognised_as_ones_own(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
-        for operation in [Operation::Claim, Operation::Ending] {
+        for operation in [StoreOperation::Claim, StoreOperation::Ending] {
             let key = format!("{operation:?}{number}");
             let owner = world.owner().await;
             owner.fault(operation, On::Call(1), Fault::LoseAnswer);
@@ -164,7 +164,11 @@ async fn v05_a_lost_answer_is_recognised_as_ones_own(world: World) {
 
 async fn v08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
+    owner.fails(
+        StoreOperation::Ending,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
     once.charges().await;
 
@@ -206,7 +210,7 @@ async fn v09_a_waiter_that_gives_up_changes_nothing(world: World) {
     waiter.settled().await;
     assert_eq!(world.record().await, before);
     assert_eq!(
-        waiter.store.calls(Operation::Swap),
+        waiter.store.calls(StoreOperation::Swap),
         2,
         "each tried to claim, once"
     );
@@ -298,7 +302,7 @@ async fn v13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
             }
             owner.settled().await;
 
-            let beats = owner.store.calls(Operation::Heartbeat);
+            let beats = owner.store.calls(StoreOperation::Heartbeat);
             let records = world.records().await;
             // The thread of the heartbeats lingers for a while, and no other sleeper is left.
             loop {
@@ -309,7 +313,7 @@ async fn v13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
                 }
             }
             owner.settled().await;
-            assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
+            assert_eq!(owner.store.calls(StoreOperation::Heartbeat), beats);
             assert_eq!(world.records().await, records);
             let state = world.record_of(&key).await.map(|record| record.state);
             let expected = if mode == Mode::Rerun {

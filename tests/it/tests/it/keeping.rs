@@ -7,7 +7,7 @@ use idempotent_runtime::{
     idempotent,
     identity::RecordId,
     store::Store,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 use tokio::sync::watch;
 
@@ -188,7 +188,7 @@ async fn a_purger_purges_at_once_and_at_every_turn(world: World) {
     assert_eq!(purges.after(1).await, [(2, None)]);
     owner.timer.await_sleepers(1).await;
     owner.timer.advance(Duration::from_secs(599));
-    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
     abandoned(&world, 3).await;
     owner.timer.advance(Duration::from_secs(1));
 
@@ -203,7 +203,7 @@ async fn a_purger_goes_on_until_a_batch_is_not_full(world: World) {
     let _purger = owner.idem.purge_every("10m").expect("a duration");
 
     assert_eq!(purges.after(1).await, [(251, None)]);
-    assert_eq!(owner.store.calls(Operation::Purge), 2);
+    assert_eq!(owner.store.calls(StoreOperation::Purge), 2);
 }
 
 async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
@@ -218,18 +218,18 @@ async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
 
         owner.timer.advance(rest - NANOSECOND);
         assert_eq!(owner.timer.sleepers(), 1, "it rests");
-        assert_eq!(owner.store.calls(Operation::Purge), 1);
+        assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
         owner.timer.advance(NANOSECOND);
 
         assert_eq!(purges.after(1).await, [(251, None)]);
-        assert_eq!(owner.store.calls(Operation::Purge), 2);
+        assert_eq!(owner.store.calls(StoreOperation::Purge), 2);
     }
 }
 
 /// Holds the first batch of two at a gate, so that it takes as long as it should.
 async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     abandoned(world, 251).await;
-    owner.delays(Operation::Purge, On::Call(1))
+    owner.delays(StoreOperation::Purge, On::Call(1))
 }
 
 /// Resolves when the purge rests after that batch, which took this long.
@@ -254,7 +254,7 @@ async fn a_purger_that_rests_ends_at_once(world: World) {
         }
 
         assert_eq!(purges.all(), [(250, None)]);
-        assert_eq!(owner.store.calls(Operation::Purge), 1);
+        assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
         assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
         assert_eq!(owner.idem.purge().await, Ok(1));
     }
@@ -279,7 +279,7 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
 async fn fails_once(world: &World, fault: Fault, kind: StoreErrorKind) {
     let (owner, purges) = watched(world).await;
     abandoned(world, 2).await;
-    owner.fault(Operation::Purge, On::Call(1), fault);
+    owner.fault(StoreOperation::Purge, On::Call(1), fault);
 
     let _purger = owner.idem.purge_every(HOUR).expect("a duration");
     let failed = (0, Some(kind));
@@ -311,7 +311,7 @@ async fn a_purger_that_is_dropped_purges_no_more(world: World) {
     owner.settled().await;
     assert_eq!(owner.timer.sleepers(), 0);
     owner.timer.advance(HOUR);
-    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
 }
 
 async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
@@ -328,7 +328,7 @@ async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
 
     assert_eq!(purges.all(), [(250, None)]);
     assert_eq!(world.records().await.len(), 1);
-    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
     assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
 }
 
@@ -340,7 +340,7 @@ async fn a_purger_ends_with_the_shutdown_of_its_handle(world: World) {
     owner.settled().await;
 
     owner.timer.advance(HOUR);
-    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Purge), 1);
     assert!(
         format!("{purger:?}").contains("is_over: true"),
         "{purger:?}"

@@ -7,7 +7,7 @@ mod tenants;
 use idempotent_runtime::{
     CallOutcome, CallReport, Error, KeyPart, OnMissingKey, UnprotectedReason, idempotent,
     key::{KeyError, LONGEST},
-    testing::Operation,
+    testing::StoreOperation,
     text,
 };
 use serde::{Deserialize, Serialize};

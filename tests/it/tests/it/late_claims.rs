@@ -16,7 +16,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, StoreErrorKind, Swap},
-    testing::{Fault, Gate, ManualClock, On, Operation},
+    testing::{Fault, Gate, ManualClock, On, StoreOperation},
 };
 
 use crate::{
@@ -233,9 +233,9 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let (lost, ends) = (Gate::new(), Gate::new());
     let (first, second) = (world.owner().await, world.owner().await);
     for fault in [Fault::DelayAnswer(lost.clone()), Fault::LoseAnswer] {
-        first.fault(Operation::Claim, On::Call(1), fault);
+        first.fault(StoreOperation::Claim, On::Call(1), fault);
     }
-    let late = second.delays(Operation::Claim, On::Call(2));
+    let late = second.delays(StoreOperation::Claim, On::Call(2));
     let days = Duration::from_secs(10 * 24 * 60 * 60);
     let charge = |owner| Charge::of(&world, owner).waiting(days);
     let call = |owner| charge(owner).held_at(&ends).call();
@@ -272,7 +272,7 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
     for mode in MODES {
         let owner = world.owner().await;
         let unknown = Fault::FailAnswer(StoreErrorKind::Other);
-        owner.fault(Operation::Claim, On::Call(1), unknown);
+        owner.fault(StoreOperation::Claim, On::Call(1), unknown);
         let charge = Charge::of(&world, &owner).key(format!("{mode:?}"));
         let charge = charge.mode(mode);
         let failed = charge.call().await;
@@ -291,7 +291,7 @@ async fn told_late(
     mode: Mode,
     meanwhile: impl AsyncFnOnce(),
 ) -> Answer {
-    let answered = late.delays_answer(Operation::Claim, On::Call(1));
+    let answered = late.delays_answer(StoreOperation::Claim, On::Call(1));
     let call = late.spawn(Charge::of(world, late).mode(mode).call());
     answered.arrived(1).await;
     world.advance(LEASE).await;
@@ -332,7 +332,7 @@ async fn is_given_up(world: &World, late: &Owner, answer: Answer) {
 /// If it were left where it is, it would become uncertain, although no body has run.
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
-    late.fails(Operation::Load, On::Call(1), StoreErrorKind::Denied);
+    late.fails(StoreOperation::Load, On::Call(1), StoreErrorKind::Denied);
     let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
     is_given_up(&world, &late, answer).await;
 }
@@ -341,7 +341,7 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
 /// would hold its key, and never run.
 async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let late = world.owner().await;
-    let answers = [1, 2, 3].map(|nth| late.delays_answer(Operation::Claim, On::Call(nth)));
+    let answers = [1, 2, 3].map(|nth| late.delays_answer(StoreOperation::Claim, On::Call(nth)));
     let call = late.spawn(Charge::of(&world, &late).mode(Mode::Uncertain).call());
     for answered in &answers {
         answered.arrived(1).await;
@@ -356,8 +356,8 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
 /// Its caller is told only that.
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
-    late.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
-    let answered = late.delays_answer(Operation::Claim, On::Call(2));
+    late.fault(StoreOperation::Claim, On::Call(1), Fault::LoseAnswer);
+    let answered = late.delays_answer(StoreOperation::Claim, On::Call(2));
     let call = late.spawn(Charge::of(&world, &late).call());
     let arrives = answered.clone();
     while_time_goes_on(&late.timer, async move { arrives.arrived(1).await }).await;

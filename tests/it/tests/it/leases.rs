@@ -16,7 +16,7 @@ use idempotent_runtime::{
     Error, FencingToken, Reconciled, RecordChange, Status,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use tokio::task::JoinHandle;
@@ -110,7 +110,7 @@ async fn d03_timeout_then_next_succeeds(world: World) {
 /// A holder whose lease ended unnoticed: its heartbeats do not arrive.
 async fn paused(world: &World, charge: Charge, owner: &Owner) -> (JoinHandle<Answer>, Gate) {
     let begun = charge.begun().await;
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
     world.advance(LEASE).await;
     begun
 }
@@ -183,12 +183,20 @@ async fn d04_stale_success_never_adopts_what_has_expired(world: World) {
 async fn mend_15_a_stale_holder_whose_write_fails_does_not_answer_its_own_value(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let (stale, gate) = Charge::of(&world, &first).answers("A").begun().await;
-    first.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
+    first.fails(
+        StoreOperation::Heartbeat,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     world.advance(LEASE).await;
     first.log.await_step(RecordChange::LeaseLost).await;
     Charge::of(&world, &second).answers("B").charges().await;
     first.store.heal();
-    first.fails(Operation::Ending, On::Next, StoreErrorKind::Unavailable);
+    first.fails(
+        StoreOperation::Ending,
+        On::Next,
+        StoreErrorKind::Unavailable,
+    );
 
     loses_behind(&gate, stale).await;
     first.settled().await;
@@ -322,7 +330,7 @@ async fn d19_clock_skew(world: World) {
 async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
     let (slow, inside) = (Gate::new(), Gate::new());
     for fault in [Fault::DelayAnswer(slow.clone()), Fault::LoseAnswer] {
-        owner.fault(Operation::Claim, On::Call(1), fault);
+        owner.fault(StoreOperation::Claim, On::Call(1), fault);
     }
     let call = Charge::of(world, owner).held_at(&inside).spawn();
     slow.arrived(1).await;
@@ -337,7 +345,7 @@ async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHand
 async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
     let inside = Gate::new();
-    let slow = owner.delays_answer(Operation::Claim, On::Call(1));
+    let slow = owner.delays_answer(StoreOperation::Claim, On::Call(1));
     let call = Charge::of(&world, &owner).held_at(&inside).spawn();
     slow.arrived(1).await;
     world.advance(LEASE * 3 / 4).await;
@@ -364,7 +372,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
 async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     // The call holds its record also without a heartbeat.
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
     let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 
     // It holds a lease.

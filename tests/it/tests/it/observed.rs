@@ -9,7 +9,7 @@ use idempotent_runtime::{
     CallOutcome, CallReport, Error, FingerprintKey, InFlight, RecordChange, StoreErrorKind,
     UnprotectedReason, idempotent,
     record::State,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
@@ -70,7 +70,11 @@ async fn k01_outcome_metrics(world: World) {
 
     // The calls are taken over, and stale.
     let zombie = world.owner().await;
-    zombie.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
+    zombie.fails(
+        StoreOperation::Heartbeat,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     let (stale, gate) = inside(&world, &zombie, "stale").await;
     world.advance(LEASE).await;
     assert_eq!(call("stale", 1).await, Ok(1));
@@ -98,7 +102,7 @@ async fn k01_outcome_metrics(world: World) {
     expected.push(CallOutcome::Unprotected);
     assert!(call("", 1).await.is_err());
     expected.push(CallOutcome::Refused);
-    owner.fails(Operation::Claim, On::Next, StoreErrorKind::Denied);
+    owner.fails(StoreOperation::Claim, On::Next, StoreErrorKind::Denied);
     assert!(matches!(call("k", 1).await, Err(Error::Store(_))));
     expected.push(CallOutcome::StoreFailed);
 
@@ -201,7 +205,11 @@ async fn k03_hook_per_transition(world: World) {
         world.owner().await,
         world.owner().await,
     );
-    a.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
+    a.fails(
+        StoreOperation::Heartbeat,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
 
     let (stale, gate) = inside(&world, &a, "k").await;
     world.advance(LEASE).await;
@@ -314,7 +322,11 @@ async fn k04_explain(world: World) {
 /// A holder that lost its lease is given the outcome that stands, and told that it does.
 async fn k04_explain_a_lost_lease(world: World) {
     let (paused, other) = (world.owner().await, world.owner().await);
-    paused.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
+    paused.fails(
+        StoreOperation::Heartbeat,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     let (stale, gate) = explains(&paused, "observed.lost").await;
     world.advance(LEASE).await;
     let call = other.call("observed.lost").key("k");

@@ -7,7 +7,7 @@ use std::{error::Error as _, time::Duration};
 use idempotent_runtime::{
     Builder, CallOutcome, Error, OnOutage, RecordChange,
     store::StoreErrorKind,
-    testing::{Fault, On, Operation},
+    testing::{Fault, On, StoreOperation},
 };
 
 use crate::{
@@ -104,7 +104,7 @@ async fn e13_claim_fails_read_only(world: World) {
     let done = Charge::of(&world, &before).key("done");
     done.charges().await;
     let owner = with_policy(&world, OnOutage::ReadOnly).await;
-    owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
+    owner.fails(StoreOperation::Swap, On::Every, StoreErrorKind::Denied);
 
     let replayed = Charge::of(&world, &owner).key("done").call().await;
     let call = Charge::of(&world, &owner).key("done").amount(2).call();
@@ -125,7 +125,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
         StoreErrorKind::Full,
     ] {
         let owner = with_policy(&world, OnOutage::Open).await;
-        owner.fails(Operation::Claim, On::Every, kind);
+        owner.fails(StoreOperation::Claim, On::Every, kind);
         let answer = Charge::of(&world, &owner).call().await;
         assert!(is_store_error(&answer), "{kind:?}: {answer:?}");
     }
@@ -138,7 +138,7 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
         let owner = with_policy(&world, OnOutage::Open).await;
         // The first write meets the record. The writes that follow from it are never answered.
         for swap in 2..=4 {
-            owner.fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
+            owner.fault(StoreOperation::Swap, On::Call(swap), Fault::LoseRequest);
         }
 
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
@@ -161,7 +161,7 @@ async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) 
     world.advance(2 * LEASE).await;
     let owner = with_policy(&world, OnOutage::Open).await;
     // The look at the old identity finds what the holder left; from then on nothing is answered.
-    owner.fault(Operation::Swap, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Swap, On::Every, Fault::LoseRequest);
 
     let answer = renamed(&owner).await;
 
@@ -171,7 +171,7 @@ async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) 
 async fn e14_lookup_fails(world: World) {
     let owner = world.owner().await;
     Charge::of(&world, &owner).charges().await;
-    owner.fails(Operation::Load, On::Every, StoreErrorKind::Unavailable);
+    owner.fails(StoreOperation::Load, On::Every, StoreErrorKind::Unavailable);
 
     let status = owner.idem.lookup("charge", None::<&str>, "k").await;
     assert!(matches!(status, Err(Error::Store(_))), "{status:?}");
@@ -196,15 +196,15 @@ async fn e14_a_look_that_fails_is_as_a_claim_that_fails(world: World) {
         (answer, owner.log.answers())
     };
 
-    let (answer, answers) = of_policy(OnOutage::Open, Operation::Load).await;
+    let (answer, answers) = of_policy(OnOutage::Open, StoreOperation::Load).await;
     assert_eq!(answer, Ok("ran".into()));
     assert_eq!(answers, [CallOutcome::Unprotected]);
 
-    let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Load).await;
+    let (answer, answers) = of_policy(OnOutage::ReadOnly, StoreOperation::Load).await;
     assert!(is_store_error(&answer), "nothing new runs: {answer:?}");
     assert_eq!(answers, [CallOutcome::StoreFailed]);
 
-    let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Swap).await;
+    let (answer, answers) = of_policy(OnOutage::ReadOnly, StoreOperation::Swap).await;
     assert_eq!(answer, done, "what can be read is replayed");
     assert_eq!(answers, [CallOutcome::Replayed]);
 }
@@ -214,18 +214,18 @@ async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
     let before = Charge::of(&world, &owner).call().await;
     assert_eq!(before, Ok("charged".into()));
     for look in 1..=2 {
-        owner.fault(Operation::Load, On::Call(look), Fault::LoseRequest);
+        owner.fault(StoreOperation::Load, On::Call(look), Fault::LoseRequest);
     }
 
     let answer = renamed(&owner).await;
 
     assert_eq!(answer, before);
-    assert_eq!(owner.store.calls(Operation::Load), 3);
+    assert_eq!(owner.store.calls(StoreOperation::Load), 3);
 }
 
 async fn e15_store_error_keeps_cause(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Claim, On::Every, StoreErrorKind::Full);
+    owner.fails(StoreOperation::Claim, On::Every, StoreErrorKind::Full);
     let charge = Charge::of(&world, &owner).key("secret-key");
     let (answer, said) = said_during(charge.call()).await;
     let error = answer.expect_err("the store is full");
@@ -271,13 +271,13 @@ async fn e16_store_heals(world: World) {
 
 async fn e17_no_permission(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
+    owner.fails(StoreOperation::Swap, On::Every, StoreErrorKind::Denied);
     let answer = Charge::of(&world, &owner).call().await;
     assert!(is_store_error(&answer), "{answer:?}");
     assert!(!answer.is_err_and(|error| error.is_retryable()));
     assert_eq!(world.runs("k"), 0);
     assert_eq!(
-        owner.store.calls(Operation::Claim),
+        owner.store.calls(StoreOperation::Claim),
         1,
         "it is not tried in vain"
     );
@@ -293,7 +293,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         let call = Charge::of(&world, &owner).key(key).mode(Mode::Uncertain);
         assert!(is_uncertain(&call.call().await), "{key}");
 
-        owner.fault(Operation::Swap, On::Next, fault);
+        owner.fault(StoreOperation::Swap, On::Next, fault);
         let settled = settle(&owner, key).with_value(&"the bank knows").await;
 
         assert!(settled.is_ok(), "{key}");
@@ -310,10 +310,10 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     is_told(&Charge::of(&world, &owner), is_parked).await;
 
-    let swaps = owner.store.calls(Operation::Swap);
+    let swaps = owner.store.calls(StoreOperation::Swap);
     let (first, second) = (On::Call(swaps + 1), On::Call(swaps + 2));
-    owner.fault(Operation::Swap, first, Fault::LoseAnswer);
-    let gate = owner.delays(Operation::Swap, second);
+    owner.fault(StoreOperation::Swap, first, Fault::LoseAnswer);
+    let gate = owner.delays(StoreOperation::Swap, second);
     let its = owner.clone();
     let resuming = tokio::spawn(async move { settle(&its, "k").resume().await });
     gate.arrived(1).await;

@@ -8,7 +8,7 @@ use std::{
 use idempotent_runtime::{
     Attempt, CallEvent, CallOutcome, CallReport, Error, Idempotency, MemoryStore, Observer,
     OnCrash, OnMissingKey, OnOutage, RecordChange, RecordEvent, UnprotectedReason, idempotent,
-    identity::RecordId, testing::Operation,
+    identity::RecordId, testing::StoreOperation,
 };
 
 use serde::{Serialize, Serializer, ser};
@@ -38,7 +38,11 @@ async fn a22_kill_switch(world: World) {
     .await;
 
     assert_eq!((first, second), (Ok(1), Ok(2)));
-    for operation in [Operation::Load, Operation::Swap, Operation::Wait] {
+    for operation in [
+        StoreOperation::Load,
+        StoreOperation::Swap,
+        StoreOperation::Wait,
+    ] {
         assert_eq!(owner.store.calls(operation), 0, "{operation:?}");
     }
     assert_eq!(world.records().await, []);
@@ -128,7 +132,7 @@ async fn a22_what_goes_downstream_is_the_same_while_it_is_switched_off() {
 async fn a23_skip_per_call(world: World) {
     let owner = world.owner().await;
     let recorded = owner.enter(charge(&world, "k")).await;
-    let calls = owner.store.calls(Operation::Swap);
+    let calls = owner.store.calls(StoreOperation::Swap);
 
     let (answer, how) = owner
         .call("switches.charge")
@@ -143,8 +147,8 @@ async fn a23_skip_per_call(world: World) {
 
     assert_eq!((recorded, answer), (Ok(1), Ok(2)));
     assert_eq!(how, CallReport::Unprotected(UnprotectedReason::OptedOut));
-    assert_eq!(owner.store.calls(Operation::Swap), calls);
-    assert_eq!(owner.store.calls(Operation::Load), 0);
+    assert_eq!(owner.store.calls(StoreOperation::Swap), calls);
+    assert_eq!(owner.store.calls(StoreOperation::Load), 0);
 }
 
 /// A call without a record holds nothing that one within it would wait for.

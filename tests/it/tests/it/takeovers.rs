@@ -15,7 +15,7 @@ use idempotent_runtime::{
     Attempt, CallOutcome, Error, InFlight, NotSettled, OnCrash, Reconciled, RecordChange, Status,
     Verdict,
     record::State,
-    testing::{Fault, On, Operation},
+    testing::{Fault, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
@@ -63,7 +63,7 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
     ] {
         lapsed_under(&world, key, mode).await;
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-        owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
+        owner.fault(StoreOperation::Ending, On::Call(1), Fault::LoseAnswer);
 
         let call = Charge::of(&world, &owner).key(key).mode(mode);
         let refused = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
@@ -77,7 +77,7 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
 async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let late = owner.delays_answer(Operation::Ending, On::Call(1));
+    let late = owner.delays_answer(StoreOperation::Ending, On::Call(1));
     let call = Charge::of(&world, &owner).spawn();
     late.arrived(1).await;
     owner.timer.advance(LEASE);

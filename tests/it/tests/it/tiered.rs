@@ -22,7 +22,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, OutcomeKind, RawOutcome, Record, State, Time, TokenRule, Version},
     store::{MemoryStore, OutcomeCache, OutcomeTier, Store, Swap, TieredStore},
-    testing::{FaultyStore, Gate, ManualClock, Operation},
+    testing::{FaultyStore, Gate, ManualClock, StoreOperation},
 };
 
 use crate::harness::{applied, claim, completion, only};

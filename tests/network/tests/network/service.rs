@@ -25,7 +25,7 @@ use idempotent_runtime::{
     current,
     http::{IdempotencyLayer, ReplayHint, Rules},
     store::MemoryStore,
-    testing::{Fault, FaultyStore, ManualClock, On, Operation},
+    testing::{Fault, FaultyStore, ManualClock, On, StoreOperation},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -293,7 +293,11 @@ impl Shop {
 
     /// Lets one of the next calls of the store go wrong, now and then.
     fn disturb(&self, rng: &mut StdRng) {
-        let operations = [Operation::Claim, Operation::Load, Operation::Ending];
+        let operations = [
+            StoreOperation::Claim,
+            StoreOperation::Load,
+            StoreOperation::Ending,
+        ];
         let operation = operations[rng.random_range(0..operations.len())];
         match rng.random_range(0..8) {
             0 => self.store.fault(operation, On::Next, Fault::LoseAnswer),

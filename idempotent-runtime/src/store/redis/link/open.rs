@@ -14,7 +14,7 @@ use crate::store::{idle::LONGEST_IDLE, moment::Moment};
 /// The connection, and the making of one.
 #[derive(Default)]
 pub(super) struct Open {
-    last: Mutex<Last>,
+    last: Mutex<LastOpen>,
 }
 
 /// A connection with its number; or the error why there is none, which is `None` if that took too
@@ -23,7 +23,7 @@ pub(super) type Made = Result<(Line, u64), Option<RedisError>>;
 
 /// The connection that was made last.
 #[derive(Default)]
-struct Last {
+struct LastOpen {
     /// With the moment when it was asked for last. All nodes of a cluster lie idle together,
     /// because records are spread evenly.
     line: Option<(Line, Moment)>,
@@ -121,7 +121,7 @@ impl Open {
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Last> {
+    fn last(&self) -> MutexGuard<'_, LastOpen> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,7 +140,7 @@ impl Open {
     }
 }
 
-impl Last {
+impl LastOpen {
     /// The connection, with its number, unless there is none, or it was asked for too long ago.
     fn line(&mut self, now: Moment, is_given: bool) -> Option<(Line, u64)> {
         match &mut self.line {

@@ -19,7 +19,7 @@ use crate::{
         Draft, FencingToken, Moment, Record, State, Step, StepNames, Time, TokenRule, Version,
     },
     store::{Snapshot, Stamp, StepWrite, Store, StoreError, Swap},
-    testing::{ManualClock, conformance::Subject as _},
+    testing::{ManualClock, conformance::StoreUnderTest as _},
 };
 
 pub(super) type Cells = BTreeMap<[u8; 32], Arc<Record>>;

@@ -4,7 +4,7 @@ use std::{collections::HashSet, io};
 
 use idempotent_runtime::{
     Error, Idempotency,
-    consumer::{ConsumerBuilder, DeadLetterReason, Message},
+    consumer::{ConsumerBuilder, DeadLetterReason, MessageCall},
 };
 use serde::{Serialize, Serializer, ser};
 
@@ -26,7 +26,7 @@ async fn a_message_without_a_usable_id_is_a_dead_letter(world: World) {
     let consumer = consumer(&world.owner().await);
     let long = "m".repeat(1 << 20);
     let none: Option<&str> = None;
-    let messages: [fn(Message) -> _; 2] = [Message::without_payload, |it| it.payload(&7)];
+    let messages: [fn(MessageCall) -> _; 2] = [MessageCall::without_payload, |it| it.payload(&7)];
     for message in [
         consumer.message(""),
         consumer.message(&long),

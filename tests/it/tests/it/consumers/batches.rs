@@ -89,14 +89,14 @@ async fn an_outage_in_a_batch_leaves_the_rest_untried(world: World) {
     let (its, timer) = (world.clone(), owner.timer.clone());
     let before = owner
         .store
-        .calls(idempotent_runtime::testing::Operation::Claim);
+        .calls(idempotent_runtime::testing::StoreOperation::Claim);
     let ended = while_time_goes_on(&timer, process(its, consumer, all)).await;
     assert_eq!(ended.len(), 50);
     let told = ended.into_iter().filter_map(assert_retry).count();
     assert!(told <= 2, "{told} were tried");
     let claims = owner
         .store
-        .calls(idempotent_runtime::testing::Operation::Claim)
+        .calls(idempotent_runtime::testing::StoreOperation::Claim)
         - before;
     assert!(claims < 50, "{claims} claims");
 }

@@ -12,7 +12,7 @@ use std::{
 use idempotent_runtime::{
     BoxError,
     consumer::Disposition,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 
 use super::{assert_ack, assert_retry, consumer, deliver};
@@ -80,7 +80,7 @@ async fn i07_a_lost_hold_tells_the_handler_and_keeps_the_lease(world: World) {
 async fn i07_a_hold_lost_before_the_handler_begins_is_told(world: World) {
     let owner = world.owner().await;
     let consumer = consumer(&owner);
-    let claiming = owner.delays_answer(Operation::Claim, On::Next);
+    let claiming = owner.delays_answer(StoreOperation::Claim, On::Next);
     let (lost, asked) = (Arc::new(AtomicBool::new(false)), Gate::new());
     asked.open();
     let (its, told, asks) = (consumer.clone(), Arc::clone(&lost), asked.clone());

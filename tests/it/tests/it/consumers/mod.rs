@@ -17,7 +17,7 @@ use std::{io, time::Duration};
 use idempotent_runtime::{
     BoxError, StoreErrorKind,
     consumer::{Consumer, ConsumerBuilder, DeadLetterReason, Disposition, OnFailure},
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -285,7 +285,11 @@ async fn an_outage_is_no_reason_to_lose_a_message(world: World) {
 async fn a_message_whose_outcome_is_not_written_comes_again(world: World) {
     let owner = world.owner().await;
     let consumer = consumer(&owner);
-    owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
+    owner.fails(
+        StoreOperation::Ending,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     let (its, world_) = (consumer.clone(), world.clone());
     let delivered = async move { deliver(&world_, &its, "m", 1).await };
     let unwritten = while_time_goes_on(&owner.timer, delivered).await;

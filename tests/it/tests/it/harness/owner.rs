@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use idempotent_runtime::{
     __private::{Recorded, Whole},
     AsHandle, Builder, CallBuilder, CallOutcome, Idempotency, RecordChange, StoreErrorKind,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, StoreOperation},
 };
 
 use super::Log;
@@ -64,24 +64,24 @@ impl Owner {
     }
 
     /// Has this fault meet these calls of the store.
-    pub(crate) fn fault(&self, operation: Operation, on: On, fault: Fault) {
+    pub(crate) fn fault(&self, operation: StoreOperation, on: On, fault: Fault) {
         self.store.fault(operation, on, fault);
     }
 
     /// Has these calls of the store fail.
-    pub(crate) fn fails(&self, operation: Operation, on: On, kind: StoreErrorKind) {
+    pub(crate) fn fails(&self, operation: StoreOperation, on: On, kind: StoreErrorKind) {
         self.fault(operation, on, Fault::Fail(kind));
     }
 
     /// Holds these calls at the gate before they reach the store.
-    pub(crate) fn delays(&self, operation: Operation, on: On) -> Gate {
+    pub(crate) fn delays(&self, operation: StoreOperation, on: On) -> Gate {
         let gate = Gate::new();
         self.fault(operation, on, Fault::Delay(gate.clone()));
         gate
     }
 
     /// Holds the answers to these calls at the gate.
-    pub(crate) fn delays_answer(&self, operation: Operation, on: On) -> Gate {
+    pub(crate) fn delays_answer(&self, operation: StoreOperation, on: On) -> Gate {
         let gate = Gate::new();
         self.fault(operation, on, Fault::DelayAnswer(gate.clone()));
         gate

@@ -12,7 +12,7 @@ use idempotent_runtime::{
     Builder, Store,
     identity::RecordId,
     record::{Record, State},
-    testing::{EffectLog, FaultyStore, ManualClock, conformance::Subject},
+    testing::{EffectLog, FaultyStore, ManualClock, conformance::StoreUnderTest},
 };
 
 use super::{Log, Owner};
@@ -24,7 +24,7 @@ use crate::{
 /// A store that was empty when the scenario began. Clones are the same world.
 #[derive(Clone)]
 pub(crate) struct World {
-    subject: Arc<dyn Subject>,
+    subject: Arc<dyn StoreUnderTest>,
     forgets: bool,
     at_hand: bool,
     effects: EffectLog,
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    fn over(subject: impl Subject + 'static) -> Self {
+    fn over(subject: impl StoreUnderTest + 'static) -> Self {
         Self {
             subject: Arc::new(subject),
             forgets: false,

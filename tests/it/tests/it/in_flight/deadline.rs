@@ -10,8 +10,8 @@ on_every_store![
 async fn mend_18_the_time_to_wait_counts_from_the_beginning_of_the_call(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
-    a.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let slow = b.delays(Operation::Claim, On::Next);
+    a.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
+    let slow = b.delays(StoreOperation::Claim, On::Next);
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     slow.arrived(1).await;
     world.advance(Duration::from_secs(6)).await;
@@ -30,7 +30,7 @@ async fn mend_18_the_time_to_wait_counts_from_the_beginning_of_the_call(world: W
 async fn mend_18_a_busy_store_is_not_asked_again_after_the_deadline(world: World) {
     let owner = world.owner().await;
     let busy = Fault::Fail(StoreErrorKind::Busy);
-    owner.fault(Operation::Claim, On::Every, busy);
+    owner.fault(StoreOperation::Claim, On::Every, busy);
     let called = owner.spawn(held(world.clone(), open(), "k", 1));
     owner.timer.await_sleepers(1).await;
 
@@ -42,6 +42,6 @@ async fn mend_18_a_busy_store_is_not_asked_again_after_the_deadline(world: World
     };
     assert_eq!(error.kind(), StoreErrorKind::Busy);
     // Pauses of milliseconds would have asked it more often.
-    assert!(owner.store.calls(Operation::Claim) <= 3);
+    assert!(owner.store.calls(StoreOperation::Claim) <= 3);
     assert_eq!(world.runs("k"), 0);
 }

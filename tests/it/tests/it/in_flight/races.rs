@@ -28,7 +28,7 @@ async fn claiming(
     owner: &Owner,
     amount: u32,
 ) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
-    let on_the_way = owner.delays(Operation::Claim, On::Next);
+    let on_the_way = owner.delays(StoreOperation::Claim, On::Next);
     let task = owner.spawn(held(world.clone(), open(), "k", amount));
     on_the_way.arrived(1).await;
     (on_the_way, task)

@@ -22,17 +22,17 @@ async fn c13_wake_by_notification(world: World) {
     let inside = Inside::of(&world, &owner).await;
     let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
     owner.log.await_step(RecordChange::Waiting).await;
-    let loads = owner.store.calls(Operation::Load);
+    let loads = owner.store.calls(StoreOperation::Load);
 
     let first = inside.ends().await;
 
     assert_eq!(waiting.await.expect("it does not panic"), first);
     assert_eq!(
-        owner.store.calls(Operation::Load) - loads,
+        owner.store.calls(StoreOperation::Load) - loads,
         1,
         "it looks when it is woken, and only then"
     );
-    assert_eq!(owner.store.calls(Operation::Wait), 1);
+    assert_eq!(owner.store.calls(StoreOperation::Wait), 1);
 }
 
 async fn c13_a_lost_notification_is_made_up_for(world: World) {
@@ -45,12 +45,12 @@ async fn c13_a_lost_notification_is_made_up_for(world: World) {
     let first = inside.ends().await;
 
     assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(b.store.calls(Operation::Load), 1);
+    assert_eq!(b.store.calls(StoreOperation::Load), 1);
 }
 
 async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
-    b.fails(Operation::Wait, On::Every, StoreErrorKind::Unavailable);
+    b.fails(StoreOperation::Wait, On::Every, StoreErrorKind::Unavailable);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.timer.await_sleepers(1).await;
@@ -67,10 +67,10 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
-    b.fault(Operation::Load, On::Call(1), Fault::LoseRequest);
+    b.fault(StoreOperation::Load, On::Call(1), Fault::LoseRequest);
 
     let first = inside.ends().await;
-    while b.store.calls(Operation::Load) == 0 {
+    while b.store.calls(StoreOperation::Load) == 0 {
         tokio::task::yield_now().await;
     }
     b.timer.await_sleepers(1).await;
@@ -78,7 +78,7 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
 
     assert_eq!(waiting.await.expect("it does not panic"), first);
     assert_eq!(b.log.answers(), [CallOutcome::ReplayedAfterWait]);
-    assert_eq!(b.store.calls(Operation::Load), 2);
+    assert_eq!(b.store.calls(StoreOperation::Load), 2);
 }
 
 /// The waiter saw a holder of the call, so no outage lets it run itself.
@@ -90,12 +90,12 @@ async fn c13_looks_that_fail_end_with_the_patience(world: World) {
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
-    for away in [Operation::Load, Operation::Swap] {
+    for away in [StoreOperation::Load, StoreOperation::Swap] {
         b.fault(away, On::Every, Fault::LoseRequest);
     }
 
     assert_eq!(inside.ends().await, Ok("1, run 1".into()));
-    while b.store.calls(Operation::Load) == 0 {
+    while b.store.calls(StoreOperation::Load) == 0 {
         tokio::task::yield_now().await;
     }
     while !waiting.is_finished() {
@@ -109,6 +109,6 @@ async fn c13_looks_that_fail_end_with_the_patience(world: World) {
 
     let answer = waiting.await.expect("it does not panic");
     assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
-    assert!(b.store.calls(Operation::Load) > 1, "it tried again");
+    assert!(b.store.calls(StoreOperation::Load) > 1, "it tried again");
     assert_eq!(world.runs("k"), 1);
 }

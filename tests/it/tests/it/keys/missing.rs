@@ -179,7 +179,7 @@ async fn b09_an_old_key_that_is_missing_is_not_looked_up(world: World) {
         .await;
 
     assert_eq!(answer, Ok(()));
-    assert_eq!(owner.store.calls(Operation::Load), 0);
+    assert_eq!(owner.store.calls(StoreOperation::Load), 0);
 }
 
 async fn b10_what_counts_as_missing(world: World) {

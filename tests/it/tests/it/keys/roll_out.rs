@@ -8,7 +8,7 @@ use std::{
 use idempotent_runtime::{
     Attempt, CallEvent, Error, InFlight, Observer, RecordChange, RecordEvent, idempotent,
     identity::RecordId,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 use tokio::task::JoinHandle;
 
@@ -73,7 +73,7 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
     let (old, first) = (world.owner().await, world.owner().await);
     let (runs, fails) = runs_before(&old).await;
     // The first look finds the old name held; the second one comes after the wait.
-    let learns = first.delays(Operation::Load, On::Call(2));
+    let learns = first.delays(StoreOperation::Load, On::Call(2));
 
     let released = async || {
         first.log.await_step(RecordChange::Waiting).await;
@@ -86,7 +86,7 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
 async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
     let (runs, fails) = runs_before(&old).await;
-    let learns = first.delays_answer(Operation::Load, On::Call(1));
+    let learns = first.delays_answer(StoreOperation::Load, On::Call(1));
 
     let released = async || {
         learns.arrived(1).await;
@@ -204,8 +204,8 @@ async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
     let ends = Gate::new();
     let (runs, fails) = runs_before(&old).await;
-    let learns = first.delays(Operation::Load, On::Call(2));
-    let claims = first.delays_answer(Operation::Claim, On::Call(1));
+    let learns = first.delays(StoreOperation::Load, On::Call(2));
+    let claims = first.delays_answer(StoreOperation::Claim, On::Call(1));
     let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));
     first.log.await_step(RecordChange::Waiting).await;
     fails.open();

@@ -39,8 +39,8 @@ async fn d12_heartbeat_keeps(world: World) {
     assert_eq!(world.runs("k"), 1);
     assert_eq!(first.log.count(RecordChange::LeaseLost), 0);
     // Each write was over the version that the one before it had made.
-    assert_eq!(first.store.calls(Operation::Heartbeat), 15);
-    assert_eq!(first.store.calls(Operation::Ending), 1);
+    assert_eq!(first.store.calls(StoreOperation::Heartbeat), 15);
+    assert_eq!(first.store.calls(StoreOperation::Ending), 1);
 }
 
 /// Its key stays bound for the ttl, counted from its last sign of life.
@@ -71,21 +71,21 @@ async fn d13_heartbeat_stops(world: World) {
     abort(dropped).await;
     owner.settled().await;
     let before = world.records().await;
-    let beats = owner.store.calls(Operation::Heartbeat);
+    let beats = owner.store.calls(StoreOperation::Heartbeat);
 
     for _ in 0..9 {
         owner.timer.advance(LEASE / 3);
         owner.settled().await;
     }
 
-    assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
+    assert_eq!(owner.store.calls(StoreOperation::Heartbeat), beats);
     assert_eq!(world.records().await, before);
 }
 
 async fn d14_heartbeat_error_transient(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    owner.fault(Operation::Heartbeat, On::Next, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Next, Fault::LoseRequest);
 
     world.advance(LEASE / 3).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
@@ -108,7 +108,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
     }));
     inside.arrived(1).await;
     inside.open();
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
 
     for (twelfths, failures) in (4..12).zip(1..) {
         world
@@ -142,7 +142,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
 async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
 
     // This is not in step with the tries, which come every twelfth of a lease.
     world.advance(Duration::from_secs(11)).await;
@@ -158,7 +158,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
 
     // No call took over, so its version stands and can be prolonged, also by a slow store.
     owner.store.heal();
-    let slow = owner.delays(Operation::Heartbeat, On::Next);
+    let slow = owner.delays(StoreOperation::Heartbeat, On::Next);
     world.advance(LEASE / 12).await;
     slow.arrived(1).await;
     slow.open();
@@ -171,13 +171,13 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
 async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    let slow = owner.delays_answer(Operation::Heartbeat, On::Call(1));
+    let slow = owner.delays_answer(StoreOperation::Heartbeat, On::Call(1));
     world.advance(LEASE / 3).await;
     slow.arrived(1).await;
     world.advance(LEASE / 6).await;
     slow.open();
     owner.log.await_step(RecordChange::Heartbeat).await;
-    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Heartbeat, On::Every, Fault::LoseRequest);
 
     world.advance(LEASE * 5 / 6 - Duration::from_secs(1)).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
@@ -192,7 +192,7 @@ async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
 async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    let hangs = owner.delays(Operation::Heartbeat, On::Every);
+    let hangs = owner.delays(StoreOperation::Heartbeat, On::Every);
 
     world.advance(LEASE / 3).await;
     hangs.arrived(1).await;
@@ -258,8 +258,12 @@ async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
 
 async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    let slow = owner.delays(Operation::Ending, On::Call(1));
-    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
+    let slow = owner.delays(StoreOperation::Ending, On::Call(1));
+    owner.fails(
+        StoreOperation::Ending,
+        On::Call(1),
+        StoreErrorKind::Unavailable,
+    );
     let call = Charge::of(&world, &owner).spawn();
     slow.arrived(1).await;
 
@@ -274,14 +278,14 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
 /// A record that its own holder left uncertain refuses a heartbeat as any uncertain record does.
 async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let owner = world.owner().await;
-    let unanswered = owner.delays_answer(Operation::Ending, On::Call(1));
+    let unanswered = owner.delays_answer(StoreOperation::Ending, On::Call(1));
     let call = owner.call("charge").key("k").uncertain_errors();
     let call = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     let call = tokio::spawn(call);
     unanswered.arrived(1).await;
 
     world.advance(LEASE / 3).await;
-    while owner.store.calls(Operation::Heartbeat) == 0 || owner.store.under_way() > 1 {
+    while owner.store.calls(StoreOperation::Heartbeat) == 0 || owner.store.under_way() > 1 {
         yield_now().await;
     }
     unanswered.open();
@@ -297,7 +301,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
         let (call, _gate) = Charge::of(&world, &owner).key(key).mode(mode).begun().await;
-        let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
+        let under_way = owner.delays(StoreOperation::Heartbeat, On::Call(1));
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
         abort(call).await;
@@ -314,7 +318,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
             owner.settled().await;
         }
 
-        assert_eq!(owner.store.calls(Operation::Heartbeat), 1);
+        assert_eq!(owner.store.calls(StoreOperation::Heartbeat), 1);
         assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
         let stands = world.records().await;
         assert!(left.iter().all(|record| stands.contains(record)));

@@ -16,7 +16,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
     let (first, ends) = charge("first").begun().await;
-    let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
+    let under_way = owner.delays(StoreOperation::Heartbeat, On::Call(1));
     world.advance(LEASE / 3).await;
     under_way.arrived(1).await;
     charges_behind(&ends, first).await;
@@ -37,7 +37,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
 async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    owner.fault(Operation::Heartbeat, On::Call(1), Fault::LoseAnswer);
+    owner.fault(StoreOperation::Heartbeat, On::Call(1), Fault::LoseAnswer);
     world.advance(LEASE / 3).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(LEASE / 12).await;

@@ -178,7 +178,7 @@ async fn k17_error_messages_hide_payload(world: World) {
         errors.extend(recursive.await.err());
         let too_long = owner.call("observed.long").key(&SECRET.repeat(10_000));
         errors.extend(too_long.run(ok).await.err());
-        owner.fails(Operation::Claim, On::Next, StoreErrorKind::Denied);
+        owner.fails(StoreOperation::Claim, On::Next, StoreErrorKind::Denied);
         errors.extend(call("observed.denied").run(ok).await.err());
         errors
     })

@@ -21,7 +21,7 @@ on_every_store![
 async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
-        owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
+        owner.fault(StoreOperation::Claim, On::Every, Fault::LoseAnswer);
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
         assert!(is_store_error(&answer), "{answer:?}");
 
@@ -45,7 +45,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
 /// A count of beginnings and ends finds neither.
 async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     let owner = world.owner().await;
-    owner.fault(Operation::Claim, On::Every, Fault::LoseRequest);
+    owner.fault(StoreOperation::Claim, On::Every, Fault::LoseRequest);
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;
     assert!(is_store_error(&answer), "{answer:?}");
@@ -61,8 +61,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
         let full = Fault::Fail(StoreErrorKind::Full);
-        owner.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
-        owner.fault(Operation::Claim, On::Call(2), full);
+        owner.fault(StoreOperation::Claim, On::Call(1), Fault::LoseAnswer);
+        owner.fault(StoreOperation::Claim, On::Call(2), full);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         let answer = during(&owner, &charge).await;
         assert!(is_store_error(&answer), "{answer:?}");
@@ -78,8 +78,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
 /// Loses the answers to so many claims, and holds the named looks at the store meanwhile and from
 /// then on. Returns their gate once the first one is held there.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
-    let looks = owner.delays(Operation::Load, which);
-    owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
+    let looks = owner.delays(StoreOperation::Load, which);
+    owner.fault(StoreOperation::Claim, On::Every, Fault::LoseAnswer);
     for number in 0..claims {
         let charge = Charge::of(world, owner).key(format!("lost-{number}"));
         let call = charge.mode(Mode::Uncertain).spawn();
@@ -147,7 +147,7 @@ async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
     let owner = world.owner().await;
     // The first one is refused by the record that stands.
     for nth in 2..=4 {
-        owner.fault(Operation::Claim, On::Call(nth), Fault::LoseAnswer);
+        owner.fault(StoreOperation::Claim, On::Call(nth), Fault::LoseAnswer);
     }
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;

@@ -9,7 +9,7 @@ use std::{
 
 use idempotent_runtime::{
     Idempotency, Observer, RecordChange, RecordEvent,
-    testing::{Fault, FaultyStore, Gate, On, Operation},
+    testing::{Fault, FaultyStore, Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -108,14 +108,14 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
         store.fault(operation, On::Call(1), fault(gate.clone()));
     };
     match point {
-        Point::BeforeClaim => stop(Operation::Claim, Fault::Delay),
-        Point::AfterClaim => stop(Operation::Claim, Fault::DelayAnswer),
+        Point::BeforeClaim => stop(StoreOperation::Claim, Fault::Delay),
+        Point::AfterClaim => stop(StoreOperation::Claim, Fault::DelayAnswer),
         Point::MidBody => stops.in_body = Some(gate.clone()),
         Point::UntilLost => {
             stops.in_body = Some(gate.clone());
             stops.until_lost = true;
         }
-        Point::AfterBody => stop(Operation::Ending, Fault::Delay),
+        Point::AfterBody => stop(StoreOperation::Ending, Fault::Delay),
         // A swap that comes after a heartbeat is refused and sent again, so the store cannot tell
         // which one will stand.
         Point::AfterRecording => {}

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use self::{
     plan::{Arrival, assert_in_order, expected, write},
-    relay::{FATES, Fate, Logging},
+    relay::{End, FATES, Logging},
 };
 use super::{
     child::{Role, say},
@@ -50,7 +50,7 @@ enum Part {
     /// Four of the eight writers: the first or the second four.
     Writers(u32),
     /// A relay, and so many others of this fate were there before it.
-    Relay(Fate, u32),
+    Relay(End, u32),
 }
 
 impl Staff {
@@ -82,7 +82,7 @@ impl Staff {
     fn relay<DB: OutboxDatabase>(
         &self,
         outbox: &Outbox<DB>,
-        fate: Option<(Fate, u32)>,
+        fate: Option<(End, u32)>,
     ) -> idempotent_runtime::outbox::RelayBuilder<DB, Logging> {
         let publisher = Logging::new(self.log(), fate, self.folder.clone());
         let relay = outbox.relay(publisher).lease("1s");
@@ -101,18 +101,18 @@ impl Staff {
     }
 
     /// Begins so many relays of this fate, one after the other.
-    async fn oversee(mut self, fate: Fate) {
+    async fn oversee(mut self, fate: End) {
         for before in 0..rounds() {
             self.part = Part::Relay(fate, before);
             let mut process = Process::start(&Role::Outbox(self.clone()));
             match fate {
-                Fate::DiesBehindABatch | Fate::DiesInABatch => process.gone().await,
-                Fate::IsKilled => {
+                End::DiesBehindABatch | End::DiesInABatch => process.gone().await,
+                End::IsKilled => {
                     process.hear::<String>().await;
                     pause(0..50).await;
                     process.kill().await;
                 }
-                Fate::IsStopped => self.stop(process).await,
+                End::IsStopped => self.stop(process).await,
             }
         }
     }
@@ -122,7 +122,7 @@ impl Staff {
     async fn stop(&self, mut process: Process) {
         let held: Vec<String> = process.hear().await;
         process.freeze();
-        let part = Part::Relay(Fate::IsKilled, 0);
+        let part = Part::Relay(End::IsKilled, 0);
         let follower = Process::start(&Role::Outbox(Self {
             part,
             ..self.clone()

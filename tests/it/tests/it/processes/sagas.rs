@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::PathBuf, process, sync::Arc, time::Duratio
 
 use idempotent_runtime::{
     BoxError, Error, Idempotency, InFlight, StepContext, step,
-    testing::{EffectLog, Fault, FaultyStore, Gate, On, Operation},
+    testing::{EffectLog, Fault, FaultyStore, Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -61,17 +61,25 @@ impl Saga {
             Gate::new(),
         );
         let (operation, call, fault) = match self.spot {
-            Spot::BeforeWrite(number) => (Operation::WriteStep, number, Fault::Delay(gate.clone())),
+            Spot::BeforeWrite(number) => (
+                StoreOperation::WriteStep,
+                number,
+                Fault::Delay(gate.clone()),
+            ),
             Spot::AfterWrite(number) => (
-                Operation::WriteStep,
+                StoreOperation::WriteStep,
                 number,
                 Fault::DelayAnswer(gate.clone()),
             ),
-            Spot::BeforeEnding(number) => (Operation::Ending, number, Fault::Delay(gate.clone())),
-            Spot::AfterEnding(number) => {
-                (Operation::Ending, number, Fault::DelayAnswer(gate.clone()))
+            Spot::BeforeEnding(number) => {
+                (StoreOperation::Ending, number, Fault::Delay(gate.clone()))
             }
-            Spot::InStep | Spot::BetweenSteps => (Operation::Purge, 1, Fault::Panic),
+            Spot::AfterEnding(number) => (
+                StoreOperation::Ending,
+                number,
+                Fault::DelayAnswer(gate.clone()),
+            ),
+            Spot::InStep | Spot::BetweenSteps => (StoreOperation::Purge, 1, Fault::Panic),
         };
         store.fault(operation, On::Call(call), fault);
         let idem = Idempotency::new(store);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, process, sync::Arc};
 
 use idempotent_runtime::{
     Error, Idempotency,
-    testing::{Fault, FaultyStore, Gate, On, Operation},
+    testing::{Fault, FaultyStore, Gate, On, StoreOperation},
     transaction::SqlDatabase,
 };
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,10 @@ impl Transfer {
     async fn stop_on<S: Shop<Database: SqlDatabase>>(&self, shop: S) {
         let (store, gate) = (FaultyStore::new(shop.store()), Gate::new());
         let held = match self.spot {
-            Spot::BeforeClaim => Some((Operation::Claim, Fault::Delay(gate.clone()))),
-            Spot::AfterClaim => Some((Operation::Claim, Fault::DelayAnswer(gate.clone()))),
-            Spot::BeforeRecord => Some((Operation::Ending, Fault::Delay(gate.clone()))),
-            Spot::BeforeCommit => Some((Operation::Ending, Fault::DelayAnswer(gate.clone()))),
+            Spot::BeforeClaim => Some((StoreOperation::Claim, Fault::Delay(gate.clone()))),
+            Spot::AfterClaim => Some((StoreOperation::Claim, Fault::DelayAnswer(gate.clone()))),
+            Spot::BeforeRecord => Some((StoreOperation::Ending, Fault::Delay(gate.clone()))),
+            Spot::BeforeCommit => Some((StoreOperation::Ending, Fault::DelayAnswer(gate.clone()))),
             Spot::FirstRow | Spot::SecondRow | Spot::AfterCommit => None,
         };
         if let Some((operation, fault)) = held {

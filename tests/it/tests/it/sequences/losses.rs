@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::{
     Error, InFlight, RecordChange, StoreErrorKind,
     sequence::Decision,
-    testing::{Fault, On, Operation},
+    testing::{Fault, On, StoreOperation},
 };
 
 use super::{ApplyError, account, apply, assert_applied, assert_decided, begin, position};
@@ -22,16 +22,16 @@ async fn a_lost_answer_to_a_claim_or_an_ending_changes_nothing(world: World) {
     let owner = world.owner().await;
     let account = account(&owner);
     for (number, operation) in [
-        (1, Operation::Claim),
-        (2, Operation::Claim),
-        (3, Operation::Ending),
+        (1, StoreOperation::Claim),
+        (2, StoreOperation::Claim),
+        (3, StoreOperation::Ending),
     ] {
         owner.fault(operation, On::Call(1), Fault::LoseAnswer);
         let (its, world_) = (account.clone(), world.clone());
         let applied = async move { apply(&world_, &its, number).await };
         let applied = while_time_goes_on(&owner.timer, applied).await;
         match applied {
-            Err(ApplyError::Ours(Error::Store(_))) if operation == Operation::Ending => {}
+            Err(ApplyError::Ours(Error::Store(_))) if operation == StoreOperation::Ending => {}
             applied => assert_applied(applied, number),
         }
         owner.store.heal();
@@ -44,7 +44,11 @@ async fn a_lost_answer_to_a_claim_or_an_ending_changes_nothing(world: World) {
 async fn a_number_whose_outcome_is_not_recorded_is_not_said_to_be_applied(world: World) {
     let owner = world.owner().await;
     let account = account(&owner);
-    owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
+    owner.fails(
+        StoreOperation::Ending,
+        On::Every,
+        StoreErrorKind::Unavailable,
+    );
     let (its, world_) = (account.clone(), world.clone());
     let unwritten = async move { apply(&world_, &its, 1).await };
     let unwritten = while_time_goes_on(&owner.timer, unwritten).await;
@@ -62,7 +66,7 @@ async fn a_claim_that_is_given_up_leaves_the_number(world: World) {
     let owner = world.owner().await;
     let account = account(&owner);
     for number in 1..=2 {
-        let gate = owner.delays_answer(Operation::Claim, On::Every);
+        let gate = owner.delays_answer(StoreOperation::Claim, On::Every);
         let (its, world_) = (account.clone(), world.clone());
         let dropped = owner.spawn(async move { apply(&world_, &its, number).await });
         gate.arrived(1).await;

@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{
     Error, InFlight,
-    sequence::{Decision, FromFirst, Sequence, Staged},
+    sequence::{Decision, FromFirst, Sequence, StagedNumber},
     transaction::SqlDatabase,
 };
 
@@ -28,7 +28,7 @@ async fn stage<S: Shop>(
     call: Sequence<FromFirst>,
     number: u64,
 ) -> (
-    Staged<i64, PlaceError>,
+    StagedNumber<i64, PlaceError>,
     sqlx::Transaction<'static, S::Database>,
 ) {
     let item = i64::try_from(number).expect("a small one");

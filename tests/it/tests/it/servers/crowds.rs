@@ -11,7 +11,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
     store::Store,
-    testing::{Fault, FaultyStore, Gate, On, Operation, Proxy},
+    testing::{Fault, FaultyStore, Gate, On, Proxy, StoreOperation},
 };
 use tokio::task::JoinSet;
 
@@ -68,7 +68,7 @@ async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(
     let waiting = Gate::new();
     waiting.open();
     let counted = Fault::Delay(waiting.clone());
-    store.fault(Operation::Wait, On::Every, counted);
+    store.fault(StoreOperation::Wait, On::Every, counted);
     let callers = Callers::over(Idempotency::new(store));
     let mut running = JoinSet::new();
     for _ in 0..200 {

@@ -16,7 +16,7 @@ use idempotent_runtime::{
         MySqlStore, Store,
         mysql::{MySqlBuilder, as_mysql},
     },
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlConnectOptions};
 
@@ -119,7 +119,7 @@ fn kind<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> StoreErrorKind {
 }
 
 #[async_trait]
-impl Subject for MariaDb {
+impl StoreUnderTest for MariaDb {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.open().await)
     }

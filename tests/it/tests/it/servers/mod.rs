@@ -25,7 +25,7 @@ mod unpolled;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use idempotent_runtime::{store::Store, testing::conformance::Subject};
+use idempotent_runtime::{store::Store, testing::conformance::StoreUnderTest};
 
 pub(crate) use self::{
     mariadb::MariaDb,
@@ -36,7 +36,7 @@ pub(crate) use self::{
 
 /// A server, and what a client of it is told.
 #[async_trait]
-pub(crate) trait Server: Subject {
+pub(crate) trait Server: StoreUnderTest {
     /// The address that it listens at.
     fn address(&self) -> SocketAddr;
 

@@ -13,7 +13,7 @@ use super::Server;
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{PostgresStore, Store},
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -76,7 +76,7 @@ async fn run(side: &mut PgConnection, statements: String) {
 }
 
 #[async_trait]
-impl Subject for Postgres {
+impl StoreUnderTest for Postgres {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.open().await)
     }

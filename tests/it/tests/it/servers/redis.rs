@@ -20,7 +20,7 @@ use super::Server;
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{RedisStore, Store},
-    testing::conformance::{Subject, cases},
+    testing::conformance::{StoreUnderTest, cases},
 };
 use redis::{
     AsyncConnectionConfig, Client, RedisResult,
@@ -90,7 +90,7 @@ impl Redis {
 }
 
 #[async_trait]
-impl Subject for Redis {
+impl StoreUnderTest for Redis {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.open(&self.url).await)
     }
@@ -171,7 +171,7 @@ impl RedisCluster {
 }
 
 #[async_trait]
-impl Subject for RedisCluster {
+impl StoreUnderTest for RedisCluster {
     async fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.open().await)
     }
@@ -241,7 +241,7 @@ mod cluster {
 struct Refusing(Redis);
 
 #[async_trait]
-impl Subject for Refusing {
+impl StoreUnderTest for Refusing {
     async fn store(&self) -> Arc<dyn Store> {
         let builder = RedisStore::builder().key_prefix(&self.0.prefix);
         let opened = builder.connect(&self.0.url).await;

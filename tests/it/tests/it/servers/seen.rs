@@ -7,7 +7,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, FencingToken, Holder, Moment, RawOutcome, State, TokenRule, Version},
     store::Swap,
-    testing::{Proxy, conformance::Subject},
+    testing::{Proxy, conformance::StoreUnderTest},
 };
 
 use super::{
@@ -88,7 +88,7 @@ async fn an_outcome_in_the_place_of_a_seen_one_is_replayed<S: Server>(server: S)
 }
 
 /// After every history that was written here, a refusal shows the record that another process sees.
-async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
+async fn what_is_known_of_a_record_is_what_stands(server: impl StoreUnderTest) {
     let (here, elsewhere) = (server.store().await, server.store().await);
     for (number, written) in (0_u8..).zip(histories()) {
         let id = RecordId::from_bytes([number; 32]);
@@ -111,7 +111,7 @@ async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
 }
 
 /// This holds also if only the version tells that it is another one.
-async fn what_was_written_over_a_seen_outcome_is_what_is_given(server: impl Subject) {
+async fn what_was_written_over_a_seen_outcome_is_what_is_given(server: impl StoreUnderTest) {
     let (here, elsewhere) = (server.store().await, server.store().await);
     let id = RecordId::from_bytes([1; 32]);
     let first = claim();

@@ -7,7 +7,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment, Version},
     store::{Snapshot, Store, Swap},
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ on_every_server![mend_16_each_of_many_writes_has_its_own_answer];
 pub(crate) struct ForHeartbeats<S>(pub(crate) S);
 
 #[async_trait]
-impl<S: Subject> Subject for ForHeartbeats<S> {
+impl<S: StoreUnderTest> StoreUnderTest for ForHeartbeats<S> {
     async fn store(&self) -> Arc<dyn Store> {
         let store = self.0.store().await;
         let own = store.for_heartbeats().await;

@@ -4,7 +4,7 @@ use idempotent_runtime::{
     Error, Reconciled, Verdict,
     record::State,
     step,
-    testing::{Gate, Operation},
+    testing::{Gate, StoreOperation},
 };
 
 use super::successor;
@@ -194,7 +194,7 @@ async fn a_step_at_most_once_costs_two_writes(world: World) {
     let owner = world.owner().await;
     let answer = pays_at_most_once(&world, &owner).await;
     assert_eq!(answer, Ok("charged".to_owned()));
-    assert_eq!(owner.store.calls(Operation::WriteStep), 2);
-    assert_eq!(owner.store.calls(Operation::LoadSteps), 0);
+    assert_eq!(owner.store.calls(StoreOperation::WriteStep), 2);
+    assert_eq!(owner.store.calls(StoreOperation::LoadSteps), 0);
     let _: Verdict = Verdict::Replay;
 }

@@ -7,7 +7,7 @@ use idempotent_runtime::{
     BoxError, Error, Idempotency,
     record::{Step, StepName},
     step, step_version,
-    testing::{CrashPoint, CrashPoints, EffectLog, Operation, StepDifference, replay_steps},
+    testing::{CrashPoint, CrashPoints, EffectLog, StepDifference, StoreOperation, replay_steps},
 };
 
 use crate::booking::{BookError, verdict};
@@ -76,7 +76,7 @@ fn a_process_dies_at_every_point_of_a_call_with_steps() {
             }
         },
     );
-    let before_a_record = CrashPoint::Before(Operation::WriteStep);
+    let before_a_record = CrashPoint::Before(StoreOperation::WriteStep);
     assert_eq!(
         again,
         [(before_a_record, "flight"), (before_a_record, "hotel")]

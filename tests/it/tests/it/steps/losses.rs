@@ -15,7 +15,7 @@ use idempotent_runtime::{
     record::{Draft, Record, State, Step, StepNames, Version},
     step,
     store::{Snapshot, StepWrite, StoreErrorKind, Swap},
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use super::{PARTS, Trip, successor};
@@ -38,20 +38,20 @@ on_every_store![
 
 async fn a_lost_answer_to_a_step_is_recognised(world: World) {
     let owner = world.owner().await;
-    owner.fault(Operation::WriteStep, On::Call(2), Fault::LoseAnswer);
+    owner.fault(StoreOperation::WriteStep, On::Call(2), Fault::LoseAnswer);
     let trip = Trip::of(&world, &owner);
     let call = trip.clone();
     let answer = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
     assert!(answer.is_ok(), "{answer:?}");
     assert_eq!(trip.runs(), [1; PARTS as usize]);
-    assert_eq!(owner.store.calls(Operation::WriteStep), 5);
+    assert_eq!(owner.store.calls(StoreOperation::WriteStep), 5);
 }
 
 async fn a_step_waits_while_the_store_is_away_for_less_than_the_lease(world: World) {
     let owner = world.owner().await;
     for call in 1..=8 {
         owner.fails(
-            Operation::WriteStep,
+            StoreOperation::WriteStep,
             On::Call(call),
             StoreErrorKind::Unavailable,
         );
@@ -87,18 +87,18 @@ async fn a_step_that_cannot_be_recorded_ends_the_attempt(world: World) {
     assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
     assert!(owner.log.steps().contains(&RecordChange::LeaseLost));
     owner.store.heal();
-    let writes = owner.store.calls(Operation::Outcome);
+    let writes = owner.store.calls(StoreOperation::Outcome);
 
     let owner = successor(&world).await;
     let next = Trip::of(&world, &owner);
     next.call().await.expect("it goes on");
     assert_eq!(next.runs(), [1, 2, 1, 1]);
-    assert_eq!(trip.owner.store.calls(Operation::Outcome), writes);
+    assert_eq!(trip.owner.store.calls(StoreOperation::Outcome), writes);
 }
 
 async fn a_step_that_the_store_refuses_is_done_and_not_replayable(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::WriteStep, On::Call(2), StoreErrorKind::Full);
+    owner.fails(StoreOperation::WriteStep, On::Call(2), StoreErrorKind::Full);
     let trip = Trip::of(&world, &owner);
     let answer = trip.clone().failing_after(2).call().await;
     assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
@@ -189,7 +189,7 @@ async fn a_step_that_is_recorded_late_does_not_stand(world: World) {
         .await
         .expect("no panic");
     assert!(matches!(late, Err(Error::LeaseLost { .. })), "{late:?}");
-    assert_eq!(owner.store.calls(Operation::WriteStep), 0);
+    assert_eq!(owner.store.calls(StoreOperation::WriteStep), 0);
 }
 
 async fn a_look_that_fails_is_tried_again(world: World) {
@@ -198,7 +198,7 @@ async fn a_look_that_fails_is_tried_again(world: World) {
     let owner = successor(&world).await;
     for call in 1..=3 {
         owner.fails(
-            Operation::LoadSteps,
+            StoreOperation::LoadSteps,
             On::Call(call),
             StoreErrorKind::Unavailable,
         );

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use idempotent_runtime::{
-    CallOutcome, Error, OnCrash, RecordChange, current, record::State, step, testing::Operation,
+    CallOutcome, Error, OnCrash, RecordChange, current, record::State, step,
+    testing::StoreOperation,
 };
 
 use super::{PARTS, Trip, successor};
@@ -170,12 +171,18 @@ async fn a_step_costs_one_write_and_one_look_in_a_takeover(world: World) {
     let answer = Trip::of(&world, &owner).failing_after(2).call().await;
     assert!(answer.is_err());
     assert_eq!(
-        (calls(Operation::LoadSteps), calls(Operation::WriteStep)),
+        (
+            calls(StoreOperation::LoadSteps),
+            calls(StoreOperation::WriteStep)
+        ),
         (0, 2)
     );
     Trip::of(&world, &owner).call().await.expect("it goes on");
     assert_eq!(
-        (calls(Operation::LoadSteps), calls(Operation::WriteStep)),
+        (
+            calls(StoreOperation::LoadSteps),
+            calls(StoreOperation::WriteStep)
+        ),
         (4, 4)
     );
 
@@ -185,7 +192,7 @@ async fn a_step_costs_one_write_and_one_look_in_a_takeover(world: World) {
         .await;
     assert_eq!(number, Ok(1));
     assert_eq!(
-        calls(Operation::LoadSteps),
+        calls(StoreOperation::LoadSteps),
         4,
         "a body without steps asks for none"
     );

@@ -9,7 +9,7 @@ use idempotent_runtime::{
     step,
     step::in_transaction,
     step_in,
-    testing::{Disconnect, Fault, FaultyStore, Gate, On, Operation, Proxy},
+    testing::{Disconnect, Fault, FaultyStore, Gate, On, Proxy, StoreOperation},
     transaction::SqlDatabase,
 };
 
@@ -109,7 +109,7 @@ async fn j04_a_step_in_a_transaction_costs_two_statements<S: Shop<Database: SqlD
     let idem = Idempotency::new(store.clone());
     let answer = call(&idem, async || post(&shop, 7, Ok(())).await).await;
     assert_eq!(answer.expect("it is posted"), 7);
-    let calls = [Operation::LoadSteps, Operation::WriteStep].map(|of| store.calls(of));
+    let calls = [StoreOperation::LoadSteps, StoreOperation::WriteStep].map(|of| store.calls(of));
     assert_eq!(calls, [0, 2]);
 }
 
@@ -224,7 +224,7 @@ async fn an_attempt_that_cannot_record_a_step_sends_no_message() {
     let idem = Idempotency::new(store.clone());
     let answer = call(&idem, async || {
         let denied = Fault::Fail(StoreErrorKind::Denied);
-        store.fault(Operation::WriteStep, On::Every, denied);
+        store.fault(StoreOperation::WriteStep, On::Every, denied);
         let lost = step("charge", async |_| Ok::<_, PlaceError>(())).await;
         assert!(
             matches!(lost, Err(PlaceError::Idempotency(Error::Store(_)))),

@@ -132,9 +132,9 @@ async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: W
         lapsed_under(&world, key, mode).await;
         let owner = world.owner().await;
         // The first claim finds the record, the second one takes it over.
-        owner.fault(Operation::Claim, On::Call(2), Fault::LoseAnswer);
+        owner.fault(StoreOperation::Claim, On::Call(2), Fault::LoseAnswer);
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
-        while owner.store.calls(Operation::Claim) < 2 {
+        while owner.store.calls(StoreOperation::Claim) < 2 {
             yield_now().await;
         }
         owner.timer.await_sleepers(1).await;

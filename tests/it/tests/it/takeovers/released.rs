@@ -103,7 +103,7 @@ async fn d21_a_takeover_that_releases_is_not_prolonged_afterwards(world: World) 
 
 async fn d21_a_takeover_that_releases_and_hears_nothing_of_it_has_released(world: World) {
     let owner = a_client_vanished(&world).await;
-    owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
+    owner.fault(StoreOperation::Ending, On::Call(1), Fault::LoseAnswer);
 
     let own = releases(&owner).await;
     owner.settled().await;

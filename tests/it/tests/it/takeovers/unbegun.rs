@@ -43,7 +43,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         world.advance(LEASE).await;
         // The first claim meets the record, the second one is the takeover: it stands, and no
         // answer says so.
-        let unanswered = owner.delays_answer(Operation::Claim, On::Call(2));
+        let unanswered = owner.delays_answer(StoreOperation::Claim, On::Call(2));
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
 
@@ -89,7 +89,7 @@ pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: R
     lapsed(world, Mode::Rerun).await;
     let owner = world.owner().await;
     let inside = Gate::new();
-    let beating = owner.delays(Operation::Heartbeat, On::Call(1));
+    let beating = owner.delays(StoreOperation::Heartbeat, On::Call(1));
     let call = owner.call("charge").key("k").arguments(&1);
     let waits = inside.clone();
     let call = tokio::spawn(call.run_raw(|_| async move {
@@ -137,7 +137,7 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
 async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(world: World) {
     lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
-    owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
+    owner.fault(StoreOperation::Ending, On::Call(1), Fault::LoseAnswer);
 
     has_no_room(&owner).await;
     owner.settled().await;

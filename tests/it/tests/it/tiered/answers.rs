@@ -21,10 +21,10 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
         assert_eq!(process.trips("k").await, 0);
     }
     let (id, _) = only(&process.primary).await;
-    let loads = process.primary.calls(Operation::Load);
+    let loads = process.primary.calls(StoreOperation::Load);
     assert_eq!(shown(&process.store, &id).await.state, State::Done);
     assert_eq!(
-        process.primary.calls(Operation::Load),
+        process.primary.calls(StoreOperation::Load),
         loads,
         "nor does a look"
     );
@@ -48,9 +48,9 @@ async fn a_stream_is_never_copied() {
     assert!(matches!(swapped, Ok(Swap::Applied(_))), "{swapped:?}");
 
     for _ in 0..2 {
-        let loads = process.primary.calls(Operation::Load);
+        let loads = process.primary.calls(StoreOperation::Load);
         assert!(shown(&process.store, &id).await.is_stream());
-        assert_eq!(process.primary.calls(Operation::Load), loads + 1);
+        assert_eq!(process.primary.calls(StoreOperation::Load), loads + 1);
         assert!(process.store.peek(&id).is_none());
     }
 }

@@ -47,7 +47,9 @@ async fn a26_a_cache_in_front_of_a_store_reckons_by_its_own_clocks() {
     let first = charge_at(&process).await;
     let slow = Gate::new();
     let delay = Fault::DelayAnswer(slow.clone());
-    process.primary.fault(Operation::Claim, On::Next, delay);
+    process
+        .primary
+        .fault(StoreOperation::Claim, On::Next, delay);
     let meanwhile = async {
         slow.arrived(1).await;
         process.clock.advance(9 * SECOND);
@@ -270,7 +272,9 @@ async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
     let (id, record) = only(&process.primary).await;
     let slow = Gate::new();
     let slowly = Fault::DelayAnswer(slow.clone());
-    process.primary.fault(Operation::Load, On::Next, slowly);
+    process
+        .primary
+        .fault(StoreOperation::Load, On::Next, slowly);
     let store = process.store.clone();
     let looking = tokio::spawn(async move { store.load(&id).await });
     slow.arrived(1).await;

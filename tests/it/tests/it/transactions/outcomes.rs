@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use idempotent_runtime::{
     CallOutcome, Error, Idempotency, StoreErrorKind,
-    testing::{Fault, FaultyStore, On, Operation},
+    testing::{Fault, FaultyStore, On, StoreOperation},
 };
 
 use super::{PlaceError, Placed, assert_uncertain, ours, place, place_in, shop::Shop, sold_out};
@@ -48,7 +48,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     let faulty = FaultyStore::new(shop.store());
     let idem = Idempotency::new(faulty.clone());
     let fault = Fault::Fail(StoreErrorKind::Unavailable);
-    faulty.fault(Operation::Ending, On::Next, fault);
+    faulty.fault(StoreOperation::Ending, On::Next, fault);
     let mut transaction = shop.begin().await.expect("a transaction");
     let placed = ours(place_in(&shop, &idem, &mut transaction, "k", 7).await);
     assert!(matches!(placed, Err(Error::Store(_))), "{placed:?}");
@@ -57,7 +57,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
 
     // The body's word about itself counts for more.
     faulty.fault(
-        Operation::Ending,
+        StoreOperation::Ending,
         On::Next,
         Fault::Fail(StoreErrorKind::Full),
     );
@@ -76,7 +76,7 @@ async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
     let idem = Idempotency::builder(faulty.clone()).observer(log.clone());
     let idem = idem.build().expect("a handle");
     let fault = Fault::Fail(StoreErrorKind::Other);
-    faulty.fault(Operation::Ending, On::Next, fault);
+    faulty.fault(StoreOperation::Ending, On::Next, fault);
     let mut transaction = shop.begin().await.expect("a transaction");
 
     let placed = sold_out(&shop, &idem, &mut transaction).await;

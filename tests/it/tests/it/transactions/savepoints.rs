@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{
     CallOutcome, Error, Idempotency, StoreErrorKind,
-    testing::{Fault, FaultyStore, On, Operation},
+    testing::{Fault, FaultyStore, On, StoreOperation},
 };
 
 use super::{
@@ -57,7 +57,7 @@ async fn g03_a_record_that_cannot_be_written_undoes_the_rows_of_its_body_alone(s
     let faulty = FaultyStore::new(shop.store());
     let idem = Idempotency::new(faulty.clone());
     let fault = Fault::Fail(StoreErrorKind::Full);
-    faulty.fault(Operation::Ending, On::Next, fault);
+    faulty.fault(StoreOperation::Ending, On::Next, fault);
     let mut transaction = shop.begin().await.expect("a transaction");
     shop.order(&mut transaction, 1).await.expect("an order");
     let placed = ours(place_in(&shop, &idem, &mut transaction, "k", 7).await);

@@ -18,7 +18,7 @@ use super::{super::child::say, plan::Arrival};
 
 /// How a relay ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Fate {
+pub(super) enum End {
     /// By SIGKILL at any time after its first batch.
     IsKilled,
     /// By SIGKILL when it has published a batch, and has confirmed nothing of it.
@@ -29,16 +29,16 @@ pub(super) enum Fate {
     IsStopped,
 }
 
-pub(super) const FATES: [Fate; 4] = [
-    Fate::IsKilled,
-    Fate::DiesBehindABatch,
-    Fate::DiesInABatch,
-    Fate::IsStopped,
+pub(super) const FATES: [End; 4] = [
+    End::IsKilled,
+    End::DiesBehindABatch,
+    End::DiesInABatch,
+    End::IsStopped,
 ];
 
 pub(super) struct Logging {
     log: EffectLog,
-    fate: Option<Fate>,
+    fate: Option<End>,
     /// The batch at which its fate comes.
     fatal: u32,
     batches: AtomicU32,
@@ -47,7 +47,7 @@ pub(super) struct Logging {
 
 impl Logging {
     /// `fate` comes with how many relays had it before.
-    pub(super) fn new(log: EffectLog, fate: Option<(Fate, u32)>, folder: PathBuf) -> Self {
+    pub(super) fn new(log: EffectLog, fate: Option<(End, u32)>, folder: PathBuf) -> Self {
         Self {
             log,
             fate: fate.map(|(fate, _)| fate),
@@ -94,16 +94,16 @@ impl Publisher for Logging {
         let number = self.batches.fetch_add(1, Ordering::SeqCst);
         let fate = self.fate.filter(|_| number == self.fatal);
         match fate {
-            Some(Fate::DiesInABatch) => {
+            Some(End::DiesInABatch) => {
                 self.write(&batch[..batch.len() / 2]);
                 die();
             }
-            Some(Fate::DiesBehindABatch) => {
+            Some(End::DiesBehindABatch) => {
                 self.write(batch);
                 die();
             }
-            Some(Fate::IsStopped) => self.hold(batch),
-            Some(Fate::IsKilled) | None => {}
+            Some(End::IsStopped) => self.hold(batch),
+            Some(End::IsKilled) | None => {}
         }
         self.write(batch);
         if fate.is_some() {

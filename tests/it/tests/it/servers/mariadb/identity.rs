@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use idempotent_runtime::{Error, Idempotency, identity::RecordId};
 
-use super::{Arc, Duration, MariaDb, MySqlStore, Store, Subject, options, run, side, text, url};
+use super::{
+    Arc, Duration, MariaDb, MySqlStore, Store, StoreUnderTest, options, run, side, text, url,
+};
 use crate::servers::prefix;
 
 /// Pairs that some collation of MySQL holds to be equal.

@@ -13,7 +13,7 @@ use idempotent_runtime::{
 use sqlx::MySqlConnection;
 use tokio::task::JoinSet;
 
-use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
+use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, StoreUnderTest, kind, run, side, text};
 use crate::{
     harness::{applied, claim, completion, in_time},
     servers::{

@@ -7,8 +7,8 @@ use sqlx::mysql::MySqlConnectOptions;
 use tokio::net::TcpListener;
 
 use super::{
-    Duration, MariaDb, MySqlStore, Store, StoreErrorKind, Subject, kind, lazy, options, run, side,
-    text, url,
+    Duration, MariaDb, MySqlStore, Store, StoreErrorKind, StoreUnderTest, kind, lazy, options, run,
+    side, text, url,
 };
 use crate::{
     answers::failed_as,

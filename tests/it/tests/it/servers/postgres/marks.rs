@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency,
     store::Store,
-    testing::{Fault, FaultyStore, Gate, On, Operation},
+    testing::{Fault, FaultyStore, Gate, On, StoreOperation},
 };
 use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::task::JoinSet;
@@ -63,7 +63,11 @@ impl Locked {
         // An open gate holds no call, and counts those that come by.
         let waiting = Gate::new();
         waiting.open();
-        store.fault(Operation::Wait, On::Every, Fault::Delay(waiting.clone()));
+        store.fault(
+            StoreOperation::Wait,
+            On::Every,
+            Fault::Delay(waiting.clone()),
+        );
         let store: Arc<dyn Store> = Arc::new(store);
         let waiter = Callers::over(Idempotency::new(Arc::clone(&store)));
         running.spawn(waiter.call("k".into()));

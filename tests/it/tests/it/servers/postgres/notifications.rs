@@ -6,7 +6,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment, Version},
     store::{PostgresStore, Store, StoreError},
-    testing::{Disconnect, Proxy, conformance::Subject},
+    testing::{Disconnect, Proxy, conformance::StoreUnderTest},
 };
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::task::JoinHandle;

@@ -7,7 +7,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, RawOutcome, Record},
     store::{MemoryStore, OutcomeTier, RedisOutcomes, RedisStore, Store, TieredStore},
-    testing::{FaultyStore, conformance::Subject},
+    testing::{FaultyStore, conformance::StoreUnderTest},
 };
 
 use super::{super::Postgres, Redis, RedisCluster, private::Private};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use idempotent_runtime::{
     Error, Idempotency,
     store::{RedisStore, Store, StoreErrorKind},
-    testing::conformance::Subject,
+    testing::conformance::StoreUnderTest,
 };
 use redis::{cluster::ClusterClient, cluster_read_routing::RandomReplicaStrategy};
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Idempotency, identity::RecordId, store::Store, testing::conformance::Subject as _,
+    Idempotency, identity::RecordId, store::Store, testing::conformance::StoreUnderTest as _,
 };
 use tokio::task::JoinSet;
 

@@ -9,7 +9,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, OnCrash, Status,
     record::FencingToken,
-    testing::{Fault, FaultyStore, Gate, On, Operation},
+    testing::{Fault, FaultyStore, Gate, On, StoreOperation},
 };
 
 use super::private::Private;
@@ -95,7 +95,7 @@ async fn a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last()
     });
     gate.arrived(1).await;
     // Its process is gone, and its heartbeats with it.
-    store.fault(Operation::Swap, On::Every, Fault::LoseRequest);
+    store.fault(StoreOperation::Swap, On::Every, Fault::LoseRequest);
     held.abort();
     assert!(held.await.is_err());
 

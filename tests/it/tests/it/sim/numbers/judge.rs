@@ -163,10 +163,18 @@ impl Evidence {
             }
             _ => {
                 // A number that was put back meanwhile is skipped as one that never comes.
-                let is_it = write.before.as_ref().is_some_and(|before| match before.stream {
-                    Stream { running: Some(running), .. } => running.number == last.number,
-                    Stream { last: earlier, .. } => earlier.is_none_or(|it| it.number < last.number),
-                });
+                let is_it = write
+                    .before
+                    .as_ref()
+                    .is_some_and(|before| match before.stream {
+                        Stream {
+                            running: Some(running),
+                            ..
+                        } => running.number == last.number,
+                        Stream { last: earlier, .. } => {
+                            earlier.is_none_or(|it| it.number < last.number)
+                        }
+                    });
                 assert!(is_it, "an operator settled another number: {about}");
             }
         }

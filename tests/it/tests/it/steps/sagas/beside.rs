@@ -7,7 +7,7 @@ use idempotent_runtime::{
     record::State,
     step,
     store::StoreErrorKind,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 use tokio::task::yield_now;
 
@@ -63,7 +63,7 @@ async fn j21_a_search_that_the_store_broke_off_is_left_to_the_next_one(world: Wo
     let saga = Saga::of(&world, &successor(&world).await);
     let second = On::Call(2);
     saga.owner
-        .fails(Operation::LoadSteps, second, StoreErrorKind::Other);
+        .fails(StoreOperation::LoadSteps, second, StoreErrorKind::Other);
     let broken = saga.call().await;
     let is_told = matches!(broken, Err(BookError::Ours(Error::Store(_))));
     assert!(is_told, "{broken:?}");

@@ -5,7 +5,7 @@ use idempotent_runtime::{
     consumer::{Consumer, DeadLetterReason, Disposition},
     record::State,
     step,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 
 use super::{BookError, Saga};
@@ -176,7 +176,7 @@ async fn mend_12_a_dead_letter_without_undos_goes_on_when_it_is_put_back(world: 
 
 async fn mend_12_a_message_comes_again_while_it_cannot_be_parked(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::Load, On::Every, StoreErrorKind::Unavailable);
+    owner.fails(StoreOperation::Load, On::Every, StoreErrorKind::Unavailable);
     let saga = Saga::of(&world, &owner);
     let again = deliver(&saga, 2).await;
     assert!(matches!(again, Disposition::Retry { .. }), "{again:?}");

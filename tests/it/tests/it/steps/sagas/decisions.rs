@@ -6,7 +6,7 @@ use idempotent_runtime::{
     Error, OnCrash, StoreErrorKind, current,
     record::State,
     step,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use super::{BookError, Saga, a_moment, successor, verdict};
@@ -61,7 +61,7 @@ async fn j21_a_takeover_without_open_undos_runs_nothing(world: World) {
     };
     let saga = Saga::of(&world, &world.owner().await);
     // The claim, that the record stays, and the decision come before it.
-    let outcome = saga.owner.delays(Operation::Swap, On::Call(4));
+    let outcome = saga.owner.delays(StoreOperation::Swap, On::Call(4));
     let dead = tokio::spawn(call(&saga));
     outcome.arrived(1).await;
     saga.owner.die_in(dead).await;
@@ -84,7 +84,9 @@ async fn j21_a_decision_that_is_not_answered_is_written_again(world: World) {
     for (round, fault) in (1..).zip(faults) {
         let owner = world.owner().await;
         let is_too_large = matches!(fault, Fault::Fail(StoreErrorKind::Full));
-        owner.store.fault(Operation::Ending, On::Call(1), fault);
+        owner
+            .store
+            .fault(StoreOperation::Ending, On::Call(1), fault);
         let saga = Saga::of(&world, &owner);
         assert_eq!(
             saga.call_in_time().await,
@@ -110,7 +112,9 @@ async fn j21_a_decision_that_stands_keeps_its_error_although_the_next_try_is_ref
     let owner = world.owner().await;
     let faults = [Fault::LoseAnswer, Fault::Fail(StoreErrorKind::Full)];
     for (call, fault) in (1..).zip(faults) {
-        owner.store.fault(Operation::Ending, On::Call(call), fault);
+        owner
+            .store
+            .fault(StoreOperation::Ending, On::Call(call), fault);
     }
     let saga = Saga::of(&world, &owner);
     assert_eq!(saga.call_in_time().await, Err(BookError::Refused));

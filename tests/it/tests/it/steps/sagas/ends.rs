@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use idempotent_runtime::{
-    Error, RecordChange, consumer::Disposition, record::State, step, testing::Operation,
+    Error, RecordChange, consumer::Disposition, record::State, step, testing::StoreOperation,
 };
 
 use serde::{Deserialize, Serialize};
@@ -114,12 +114,12 @@ async fn a_failed_saga_costs_one_write_and_one_an_undo(world: World) {
     assert_eq!(saga.call().await, Err(BookError::Refused));
     // Each step writes that it has begun and its value, and each undo that it is through.
     assert_eq!(
-        owner.store.calls(Operation::WriteStep),
+        owner.store.calls(StoreOperation::WriteStep),
         3 * STEPS.len() as u64
     );
-    assert_eq!(owner.store.calls(Operation::LoadSteps), 0);
+    assert_eq!(owner.store.calls(StoreOperation::LoadSteps), 0);
     // The claim, that the record stays, that the call has failed, and the outcome.
-    assert_eq!(owner.store.calls(Operation::Swap), 4);
+    assert_eq!(owner.store.calls(StoreOperation::Swap), 4);
 }
 
 async fn j20_an_undo_without_a_final_error_is_refused(world: World) {

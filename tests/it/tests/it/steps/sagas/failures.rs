@@ -3,7 +3,7 @@
 use idempotent_runtime::{
     Error, NotSettled, StoreErrorKind,
     record::{RawOutcome, State, StepName, StepState},
-    testing::{On, Operation},
+    testing::{On, StoreOperation},
 };
 
 use super::{BookError, Saga, not_undone};
@@ -78,7 +78,7 @@ async fn j23_an_undo_that_panics_has_failed(world: World) {
 async fn j23_a_store_that_refuses_the_end_of_an_undo_keeps_the_value_of_its_step(world: World) {
     let owner = world.owner().await;
     // It comes behind two writes of each step, and that of the last one's undo.
-    owner.fails(Operation::WriteStep, On::Call(8), StoreErrorKind::Full);
+    owner.fails(StoreOperation::WriteStep, On::Call(8), StoreErrorKind::Full);
     let saga = Saga::of(&world, &owner).failing_to_undo("hotel", 3);
     let refused = saga.call_in_time().await;
     let refuses = matches!(&refused, Err(BookError::Ours(Error::Store(_))));
@@ -91,7 +91,7 @@ async fn j23_a_store_that_refuses_the_end_of_an_undo_keeps_the_value_of_its_step
 /// The undo itself is told of it, because its own attempt knows it.
 async fn j23_an_undo_adds_no_value_that_the_store_refused(world: World) {
     let owner = world.owner().await;
-    owner.fails(Operation::WriteStep, On::Call(2), StoreErrorKind::Full);
+    owner.fails(StoreOperation::WriteStep, On::Call(2), StoreErrorKind::Full);
     let saga = Saga::of(&world, &owner);
     assert_eq!(saga.call_in_time().await, Err(BookError::Refused));
     assert_eq!(saga.order(), ["car-1", "hotel-1", "flight-1"]);

@@ -3,7 +3,7 @@
 use idempotent_runtime::{
     Error,
     record::State,
-    testing::{Gate, On, Operation},
+    testing::{Gate, On, StoreOperation},
 };
 
 use super::{BookError, Saga, not_undone, verdict};
@@ -59,7 +59,7 @@ async fn mend_14_callers_who_leave_a_claim_of_a_saga_park_nothing(world: World) 
     leaves_at(&saga, "undo hotel").await;
     for _ in 0..MANY {
         let owner = world.owner().await;
-        let gate = owner.delays_answer(Operation::Swap, On::Every);
+        let gate = owner.delays_answer(StoreOperation::Swap, On::Every);
         let left = Saga::of(&world, &owner);
         let call = tokio::spawn(async move { left.call().await });
         gate.arrived(1).await;

@@ -3,7 +3,7 @@
 use idempotent_runtime::{
     current,
     record::State,
-    testing::{On, Operation},
+    testing::{On, StoreOperation},
 };
 
 use super::{BookError, Saga, a_moment, verdict};
@@ -17,7 +17,7 @@ on_every_store![
 
 async fn j25_no_step_side_by_side_runs_before_the_record_stays(world: World) {
     let saga = Saga::of(&world, &world.owner().await);
-    let staying = saga.owner.delays(Operation::Heartbeat, On::Next);
+    let staying = saga.owner.delays(StoreOperation::Heartbeat, On::Next);
     let its = saga.clone();
     let call = tokio::spawn(async move {
         let call = its.owner.call("trip").key("k").classify_errors(verdict);
@@ -40,7 +40,7 @@ async fn j25_no_step_side_by_side_runs_before_the_record_stays(world: World) {
 async fn j18_a_step_that_is_registered_after_the_end_does_not_run(world: World) {
     let owner = world.owner_with(|builder| builder.step_grace("1s")).await;
     let saga = Saga::of(&world, &owner);
-    let registering = owner.delays_answer(Operation::WriteStep, On::Next);
+    let registering = owner.delays_answer(StoreOperation::WriteStep, On::Next);
     let (its, held, timer) = (saga.clone(), registering.clone(), owner.timer.clone());
     let call = async move {
         let call = its.owner.call("trip").key("k").classify_errors(verdict);
@@ -67,7 +67,9 @@ async fn j18_a_step_that_is_registered_after_the_end_does_not_run(world: World) 
 async fn j19_a_step_that_is_dropped_while_it_is_recorded_is_undone(world: World) {
     let saga = Saga::of(&world, &world.owner().await);
     // The first write registers the step.
-    let recording = saga.owner.delays_answer(Operation::WriteStep, On::Call(2));
+    let recording = saga
+        .owner
+        .delays_answer(StoreOperation::WriteStep, On::Call(2));
     let call = saga.owner.call("trip").key("k").classify_errors(verdict);
     let body = async |_| {
         tokio::select! {

@@ -8,6 +8,8 @@ use idempotent_runtime::{
     transaction::{SqlDatabase, Transact},
 };
 
+use tokio::time::timeout;
+
 use super::{Placed, begin_outside, ours, place};
 use crate::{
     cancellation::polled,
