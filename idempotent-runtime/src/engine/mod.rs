@@ -1,5 +1,5 @@
-//! What keeps calls safe while they run, and knows neither a type of the user's nor the handle: the
-//! attempt that a body asks about, the lease that it holds, the steps that it has.
+//! The parts that keep calls safe while they run: the attempt that a body asks about, the lease
+//! that it holds, the steps that it has. They know neither a type of the user's nor the handle.
 //!
 //! A handle feeds it: its [`Parts`], which are the store, the timer, the observers and the settings.
 //! One thread beside the calls prolongs every lease, and does the [`Job`](job::Job)s that a call

@@ -6,7 +6,7 @@
 //! the store's clock, the only one that decides.
 //!
 //! A write is applied whole or not at all. It is never applied over a version that its caller has
-//! not seen, also if it is sent twice. What a store has acknowledged, it does not forget, unless it
+//! not seen, also if it is sent twice. A store forgets no write that it has acknowledged, unless it
 //! [says so](Store::accepts).
 
 #[cfg(all(

@@ -55,7 +55,7 @@ async fn mend_17_a_call_that_a_resting_runtime_dropped_keeps_no_other_waiting<S:
                 resting.block_on(async {
                     let mut call = Box::pin(call(&idem, 100));
                     polled(&mut call, key / 4 + 1).await;
-                    // What the call has begun goes on for a while.
+                    // The work that the call has begun goes on for a while.
                     for _ in 0..key % 4 {
                         yield_now().await;
                     }
