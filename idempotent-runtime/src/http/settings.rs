@@ -28,7 +28,7 @@ use crate::{
     store::StoreError,
 };
 
-/// Sets up the layer: made by [`IdempotencyLayer::builder`].
+/// Sets up the layer: made by [`IdempotencyLayer::builder`](super::IdempotencyLayer::builder).
 ///
 /// It has no `build` until it knows the callers: by [`scope`](Self::scope), or by the explicit word
 /// that all share one space of keys, [`shared_by_all_callers`](Self::shared_by_all_callers).
