@@ -154,9 +154,10 @@ async fn mend_29_a_message_whose_id_is_taken_by_one_that_is_not_shown_is_refused
     outbox::broker::send(&shop, &made, [outbox::placed(7).id("order-7")]).await;
     let tables = format!("{}outbox_", outbox::prefix(&shop));
     let rights = format!(
-        "GRANT ALL ON {tables}messages, {tables}counters, {tables}claims, {tables}schema TO USER;
+        "GRANT ALL ON {tables}messages, {tables}counters, {tables}claims, {tables}relays, {tables}schema TO USER;
          ALTER TABLE {tables}messages ENABLE ROW LEVEL SECURITY;
-         CREATE POLICY hidden ON {tables}messages FOR SELECT USING (FALSE);
+         CREATE POLICY hidden ON {tables}messages FOR SELECT
+             USING (payload <> convert_to('7', 'UTF8'));
          CREATE POLICY taken ON {tables}messages FOR INSERT WITH CHECK (TRUE)"
     );
     let mut side = side(&url(URL)).await;
@@ -172,4 +173,5 @@ async fn mend_29_a_message_whose_id_is_taken_by_one_that_is_not_shown_is_refused
         panic!("{sent:?}")
     };
     assert_eq!(error.kind(), StoreErrorKind::Denied, "{error:?}");
+    assert!(error.to_string().contains("may not see it"), "{error}");
 }
