@@ -292,8 +292,8 @@ enum Compared {
 }
 
 /// Compares the call with the entry that stands. A call that `goes_on` is known to go on with it,
-/// whoever its caller. `without_headers` is the digest of the call as an earlier release made it, of
-/// less than is compared now. If the entry has that digest, headers may differ, so nothing is
+/// whoever its caller. `without_headers` is the digest of the call as an earlier release made it,
+/// of less than is compared now. If the entry has that digest, headers may differ, so nothing is
 /// answered from it.
 fn compare(
     asked: &Entry,

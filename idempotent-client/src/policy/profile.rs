@@ -181,9 +181,9 @@ impl Profile {
         self
     }
 
-    /// How old a key is that was made at `created`. If it was made later than `now`, by more than clocks differ,
-    /// one of the two was read from a wrong clock. Then it counts as too old, because its age is
-    /// unknown.
+    /// How old a key is that was made at `created`. If it was made later than `now`, by more than
+    /// clocks differ, one of the two was read from a wrong clock. Then it counts as too old,
+    /// because its age is unknown.
     pub(crate) fn age(&self, created: Time, now: Time) -> Duration {
         if created.since(now) > self.skew {
             Duration::MAX

@@ -1,5 +1,5 @@
-//! The mark of a request that goes through a middleware of this crate, so that the same one finds out
-//! if it stands there twice. It stands in the extensions of the request.
+//! The mark of a request that goes through a middleware of this crate, so that the same one finds
+//! out if it stands there twice. It stands in the extensions of the request.
 
 use std::sync::{Arc, Weak};
 

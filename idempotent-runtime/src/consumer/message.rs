@@ -101,8 +101,8 @@ impl MessageCall {
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
     /// record of its own. The handler does not run if an earlier one has had its effect with this
     /// payload, runs, is uncertain, or has steps that are not undone. One whose consumer vanished
-    /// counts as its `on_crash` makes of it: under `uncertain` it is uncertain. Put the message back
-    /// when its dead letter is acknowledged: an earlier delivery that comes later has its own
+    /// counts as its `on_crash` makes of it: under `uncertain` it is uncertain. Put the message
+    /// back when its dead letter is acknowledged: an earlier delivery that comes later has its own
     /// effect.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;

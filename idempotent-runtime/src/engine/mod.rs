@@ -1,11 +1,11 @@
 //! The parts that keep calls safe while they run: the attempt that a body asks about, the lease
 //! that it holds, the steps that it has. They know neither a type of the user's nor the handle.
 //!
-//! A handle feeds it: its [`Parts`], which are the store, the timer, the observers and the settings.
-//! One thread beside the calls prolongs every lease, and does the [`Job`](job::Job)s that a call
-//! left behind: endings that the store did not take, and calls that were dropped. The thread starts
-//! with the first lease, and ends when the handle is gone and no job is left. A job is given up
-//! after `max_run_time`.
+//! A handle feeds it: its [`Parts`], which are the store, the timer, the observers and the
+//! settings. One thread beside the calls prolongs every lease, and does the [`Job`](job::Job)s that
+//! a call left behind: endings that the store did not take, and calls that were dropped. The thread
+//! starts with the first lease, and ends when the handle is gone and no job is left. A job is given
+//! up after `max_run_time`.
 //!
 //! A lease is held, then lost or ended, once. An attempt that has lost its lease writes nothing
 //! more: neither a step nor an outcome.

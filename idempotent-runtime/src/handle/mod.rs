@@ -59,10 +59,10 @@ use crate::{
 /// It is cheap to clone, and every clone is the same handle. When the last one is gone and no
 /// call holds a record any more, its heartbeat thread ends.
 ///
-/// Several runtimes may share one. On Redis their calls share connections, which one of the runtimes
-/// drives. If that one has ended, another connection is opened. If it is there and rests, such as a
-/// current-thread runtime between two `block_on`, a call from another one waits for as long as the
-/// store waits for an answer. Give such runtimes a handle each there.
+/// Several runtimes may share one. On Redis their calls share connections, which one of the
+/// runtimes drives. If that one has ended, another connection is opened. If it is there and rests,
+/// such as a current-thread runtime between two `block_on`, a call from another one waits for as
+/// long as the store waits for an answer. Give such runtimes a handle each there.
 ///
 /// # Examples
 ///

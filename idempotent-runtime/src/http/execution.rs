@@ -209,7 +209,8 @@ impl Terms {
                 if let Some(stage) = verdict.stage() {
                     self.reach_while_streaming(attempt, stage).await;
                 }
-                // The handler has answered, and how long its client takes to read is not its matter.
+                // The handler has answered, and how long its client takes to read is not its
+                // matter.
                 inside.becomes(Occupant::Stream);
                 send(client, Reply::Streamed(response));
                 Ok(ending_of_stream(self.watch(watch).await, verdict))

@@ -226,7 +226,8 @@ impl Guard {
         call
     }
 
-    /// Has a call that waits for another one take the place of a handler, because it keeps its body.
+    /// Has a call that waits for another one take the place of a handler, because it keeps its
+    /// body.
     fn waiting_in_a_place<P, K>(self: &Arc<Self>, call: CallBuilder<P, K>) -> CallBuilder<P, K> {
         if self.rules.in_flight == InFlight::Reject {
             return call;

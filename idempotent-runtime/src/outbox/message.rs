@@ -71,8 +71,8 @@ impl Message {
     /// and is refused where its topic, key or payload is another one.
     ///
     /// Without it, a message inside the body of a call gets an id that is the same in every run of
-    /// the body, and one inside a step in every run of the step. Outside of one it is drawn when the
-    /// message is made, and a clone keeps it.
+    /// the body, and one inside a step in every run of the step. Outside of one it is drawn when
+    /// the message is made, and a clone keeps it.
     pub fn id<K: fmt::Display + ?Sized>(mut self, id: &K) -> Self {
         self.id = Id::Set(id.to_string());
         self

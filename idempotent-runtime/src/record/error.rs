@@ -236,7 +236,8 @@ pub enum Error {
         last: u64,
     },
 
-    /// The number does not follow the last one: a [`Decision`](crate::sequence::Decision) tells this.
+    /// The number does not follow the last one: a [`Decision`](crate::sequence::Decision) tells
+    /// this.
     #[doc(hidden)]
     #[error("the next number of `{operation}` is {expected}, and not {got}")]
     #[non_exhaustive]

@@ -8,7 +8,8 @@ use super::RawOutcome;
 pub enum RawEnding {
     /// This is the outcome: it is recorded, and answers duplicates.
     Record(RawOutcome),
-    /// It happened, and its outcome is not to be kept: duplicates get [`Error::NotReplayable`](crate::Error::NotReplayable).
+    /// It happened, and its outcome is not to be kept: duplicates get
+    /// [`Error::NotReplayable`](crate::Error::NotReplayable).
     RecordWithoutOutcome(RawOutcome),
     /// Nothing happened: a retry runs again.
     Release(RawOutcome),

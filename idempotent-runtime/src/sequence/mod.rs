@@ -1,6 +1,6 @@
 //! Sequences: of a stream of numbered calls, only the next number is applied.
 //!
-//! A stream has one record, whatever number it is at. A call brings its number, and the protocol
+//! A stream has one record for all of its numbers. A call brings its number, and the protocol
 //! answers with a [`Decision`]: applied, a replay of the last one, past, or a gap. A number that
 //! fails stops its stream until it succeeds, is settled, or is skipped. No number is applied twice,
 //! and none before the one in front of it.

@@ -206,8 +206,8 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     ///
     /// An undo that fails, or does not end within
     /// [`undo_timeout`](crate::Builder::undo_timeout), is tried three times. Then the call is
-    /// *parked*, and its callers get [`Error::NotUndone`](crate::Error::NotUndone). The guide's page
-    /// [Sagas](crate::guide::sagas) says what an undo cannot do.
+    /// *parked*, and its callers get [`Error::NotUndone`](crate::Error::NotUndone). The guide's
+    /// page [Sagas](crate::guide::sagas) says what an undo cannot do.
     pub fn undo<T, E, Fut, G, Q, X>(self, undo: G) -> StepCall<'a, F, P, K, Undoable<T, G>>
     where
         F: FnOnce(StepContext) -> Fut,

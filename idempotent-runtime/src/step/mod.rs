@@ -1,10 +1,11 @@
 //! Steps: a long body goes on where it stopped. The guide's page [Steps](crate::guide::steps) shows
 //! how.
 //!
-//! A name within a call is taken once in an attempt. The record under it decides: a recorded outcome
-//! answers, and the body does not run. A step that began without an outcome runs again, asks the
-//! reconciling function, or is in doubt, as its policy says. Each write is fenced by the attempt, so
-//! a holder that lost its lease records no step. A step of another life of the record is never seen.
+//! A name within a call is taken once in an attempt. The record under it decides: a recorded
+//! outcome answers, and the body does not run. A step that began without an outcome runs again,
+//! asks the reconciling function, or is in doubt, as its policy says. Each write is fenced by the
+//! attempt, so a holder that lost its lease records no step. A step of another life of the record
+//! is never seen.
 
 mod call;
 mod described;

@@ -131,8 +131,8 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
         Self { retry_for, ..self }
     }
 
-    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded) decides what
-    /// becomes of an `Err`. Its rows are rolled back in any case.
+    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded)
+    /// decides what becomes of an `Err`. Its rows are rolled back in any case.
     pub fn on_error<C>(self, classify: C) -> StepIn<'a, DB, Classified<C>> {
         StepIn {
             described: self.described,

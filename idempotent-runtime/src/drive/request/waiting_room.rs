@@ -5,8 +5,8 @@ use std::{any::Any, fmt, sync::Arc};
 /// The place of a call that waits, which it gives back by dropping it.
 pub(crate) type Place = Box<dyn Any + Send + Sync>;
 
-/// Lets a call wait, for as long as it keeps its place: for a front end that bounds what it keeps of
-/// its calls meanwhile.
+/// Lets a call wait, for as long as it keeps its place: for a front end that bounds what it keeps
+/// of its calls meanwhile.
 #[derive(Clone)]
 pub(crate) struct WaitingRoom(Arc<dyn Fn() -> Option<Place> + Send + Sync>);
 

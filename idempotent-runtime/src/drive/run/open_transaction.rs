@@ -37,7 +37,8 @@ struct Calls {
     sent: SentInside,
 }
 
-/// The messages that were sent in a transaction. When this is dropped, it has rolled back.
+/// The messages that were sent in a transaction. Their places are free again when this is dropped,
+/// unless the transaction [stands](Self::stand).
 #[derive(Debug, Default)]
 pub(crate) struct SentInside(Vec<Sending>);
 

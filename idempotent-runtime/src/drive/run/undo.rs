@@ -67,7 +67,8 @@ impl ActiveCall {
         }
     }
 
-    /// Until every open undo is found, or the body and its tasks end, or too long a time has passed.
+    /// Until every open undo is found, or the body and its tasks end, or too long a time has
+    /// passed.
     async fn find_undos<B: Future>(
         &mut self,
         attempt: &Attempt,

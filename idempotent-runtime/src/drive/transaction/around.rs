@@ -39,9 +39,9 @@ use crate::{
 /// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the
 ///   outcomes that were recorded inside. The caller gets what its body returned, or the body runs
 ///   again. The answer is [`Error::CommitUnknown`] in three cases: the database does not tell for
-///   10 seconds more, the outcome has expired meanwhile, or no outcome proves the commit. That is so
-///   if no call inside recorded one, and if the body went back to a savepoint of its own behind the
-///   first one and behind the last one.
+///   10 seconds more, the outcome has expired meanwhile, or no outcome proves the commit. That is
+///   so if no call inside recorded one, and if the body went back to a savepoint of its own behind
+///   the first one and behind the last one.
 ///
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of
@@ -152,7 +152,8 @@ enum RunEnd<V, E> {
     Answer(Result<V, E>),
     /// Nothing stands, and the body may run again. Inside is the answer if it may not.
     Again(E),
-    /// It is unknown whether these outcomes are committed, and the messages and the value with them.
+    /// It is unknown whether these outcomes are committed, and the messages and the value with
+    /// them.
     Lost(Vec<RecordedIn>, SentInside, V),
 }
 

@@ -67,8 +67,8 @@ impl<DB: SqlDatabase> OwnedConnection<DB> {
 }
 
 impl<DB: SqlDatabase> Drop for OwnedConnection<DB> {
-    /// The pool would close it in a task, for which a runtime of one thread may have no time. There,
-    /// its socket is closed at once, without a farewell.
+    /// The pool would close it in a task, for which a runtime of one thread may have no time.
+    /// There, its socket is closed at once, without a farewell.
     fn drop(&mut self) {
         let Some(mut connection) = self.0.take() else {
             return;

@@ -149,8 +149,8 @@ impl Writer<'_> {
 }
 
 /// Takes away an outcome that a store will not keep, perhaps because of its size: it happened all
-/// the same. The write of an undo carries one that stands already: it stays. Tells whether there was
-/// one to take away.
+/// the same. The write of an undo carries one that stands already: it stays. Tells whether there
+/// was one to take away.
 fn lighten(step: &mut Step) -> bool {
     let is_new = step.state != StepState::Undone;
     match &mut step.outcome {

@@ -34,8 +34,8 @@ pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> Statement {
 ///
 /// The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: 1 where the
 /// row is new, 2 where it was written over, 3 where it stays, and 0 where the record takes no step.
-/// Assignments may see each other or not, as `sql_mode` says (`SIMULTANEOUS_ASSIGNMENT`). So a variable
-/// keeps what the first one has decided.
+/// Assignments may see each other or not, as `sql_mode` says (`SIMULTANEOUS_ASSIGNMENT`). So a
+/// variable keeps what the first one has decided.
 pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
     let states = sql::taking_steps();
     let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));

@@ -127,8 +127,8 @@ pub async fn run_all<S: StoreUnderTest + 'static>(fresh: impl AsyncFn() -> S) {
 
 /// Makes a test of every [case](crate::testing::conformance::cases).
 ///
-/// The expression gives a [`StoreUnderTest`](crate::testing::conformance::StoreUnderTest) with an empty store. It
-/// is evaluated for each test, and may await. Attributes behind it, such as
+/// The expression gives a [`StoreUnderTest`](crate::testing::conformance::StoreUnderTest) with an
+/// empty store. It is evaluated for each test, and may await. Attributes behind it, such as
 /// `#[ignore = "needs a server"]`, go to every test. The tests need `tokio` with its features
 /// `macros` and `rt-multi-thread`.
 #[macro_export]

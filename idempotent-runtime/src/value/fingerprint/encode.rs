@@ -68,8 +68,8 @@ impl Encoder {
         }
     }
 
-    /// Appends a value, wherever it stands. serde shows a set as a list, so only its type tells that
-    /// its order is another one in every copy.
+    /// Appends a value, wherever it stands. serde shows a set as a list, so only its type tells
+    /// that its order is another one in every copy.
     #[inline]
     pub(super) fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
         if is_hash_set::<T>() && self.is_ordered {

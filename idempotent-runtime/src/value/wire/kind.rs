@@ -16,8 +16,8 @@ pub enum Kind {
     /// The key belongs to another request: 422 (draft-07, section 2.7).
     KeyReused,
     /// A call inside of the request is refused for its own key: 409. The layer itself does not
-    /// answer so. A handler does, if the key of what it calls belongs to another call, or is no key:
-    /// the client's key has no part in that.
+    /// answer so. A handler does, if the key of what it calls belongs to another call, or is no
+    /// key: the client's key has no part in that.
     InnerCallRefused,
     /// The first request with this key is still being processed: 409 (draft-07, section 2.7).
     RequestInProgress,

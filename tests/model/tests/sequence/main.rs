@@ -2,8 +2,8 @@
 //! them, over a store that is a versioned cell with a clock, while answers get lost, requests
 //! straggle, workers crash and are cancelled at any moment, and leases end. An operator settles,
 //! releases, resumes and skips. The runtime's own state machine decides,
-//! `idempotent_runtime::protocol::sequence`; the driver around it (`driver`, `worker`, `operator`) and
-//! the store (`store`) are modelled.
+//! `idempotent_runtime::protocol::sequence`; the driver around it (`driver`, `worker`, `operator`)
+//! and the store (`store`) are modelled.
 //!
 //! `watch` holds the promises, `sights` what must be seen so that they are not kept by doing
 //! nothing, and `faults` the mistakes that must break a promise.

@@ -87,8 +87,8 @@ fn unrecorded<E, P: OnError<E>>(request: &Request, on_error: &P) -> Ending {
 }
 
 /// Makes the outcome that is stored of a body's result, and puts in the result's place exactly what
-/// a replay would give. `None` where it is an error of ours, which is no outcome, and where an error
-/// cannot be kept that leaves nothing.
+/// a replay would give. `None` where it is an error of ours, which is no outcome, and where an
+/// error cannot be kept that leaves nothing.
 pub(crate) async fn keep<T, E, P, K>(
     place: &Place<'_>,
     typed: &Typed<P, K>,

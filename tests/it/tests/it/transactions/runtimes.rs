@@ -32,8 +32,8 @@ async fn call(idem: &Idempotency, key: u32) -> Result<u32, Error> {
     call.run(async |_| Ok::<_, Error>(key)).await
 }
 
-/// Makes four calls side by side, so that more connections are open than the one by which the tables
-/// were made.
+/// Makes four calls side by side, so that more connections are open than the one by which the
+/// tables were made.
 async fn calls(idem: &Idempotency, first: u32) {
     let mut calls = JoinSet::new();
     for key in first..first + 4 {

@@ -35,7 +35,8 @@ fn assert_in_progress(placed: Placed) {
     );
 }
 
-/// The end of a call. A server that refuses a connection is asked again after a pause by this clock.
+/// The end of a call. A server that refuses a connection is asked again after a pause by this
+/// clock.
 async fn ends<F: Future + Unpin>(clock: &ManualClock, call: &mut F) -> F::Output {
     loop {
         match timeout(Duration::from_millis(50), &mut *call).await {
