@@ -207,7 +207,10 @@ impl Settle<'_> {
         if let Some(reason) = why_not(&record, record.lease_is_over(snapshot.now)) {
             return Err(self.not(reason));
         }
-        let found = store.load_steps(&self.id, &name.alone()).await?;
+        let found = store
+            .step_store()?
+            .load_steps(&self.id, &name.alone())
+            .await?;
         match found.into_iter().next() {
             Some(step) => Ok((record, step)),
             None => Err(self.not(NotSettled::UnknownStep)),
@@ -215,7 +218,7 @@ impl Settle<'_> {
     }
 
     async fn put_step(&self, seen: Version, next: &Step) -> Result<(), Error> {
-        let store = self.handle.store();
+        let store = self.handle.store().step_store()?;
         match store.write_step(&self.id, Some(seen), next).await? {
             StepWrite::Written => Ok(()),
             StepWrite::Stands(_) => Err(self.not(NotSettled::AlreadySettled)),

@@ -7,7 +7,7 @@ use crate::{
     error::Error,
     run,
     store::{
-        NOT_OPEN, StoreError, StoreErrorKind, check_open,
+        JoinedConnection, NOT_OPEN, StoreError, StoreErrorKind, check_open,
         sql::{ROUNDS, Row as _},
     },
 };
@@ -140,7 +140,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         }
         let (id, sending) = message.identity(attempt.as_ref());
         if let Some(sending) = sending {
-            run::sends(connection, sending);
+            run::sends(&JoinedConnection::new(connection), sending);
         }
         let key = key_of(message, &id);
         let writing = self.writing(message, &id, &key);

@@ -115,20 +115,6 @@ impl StoreError {
     }
 }
 
-/// The error of a store that takes no part in transactions.
-pub(crate) fn no_transactions() -> StoreError {
-    StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(
-        "this store takes no part in transactions: those of Postgres, MariaDB, MySQL and SQLite do",
-    )
-}
-
-/// The error of a store that keeps no steps.
-pub(crate) fn no_steps() -> StoreError {
-    StoreError::new(StoreErrorKind::Configuration, "writing a step").with_source(
-        "this store keeps no steps: those of this crate do, and one of your own by `write_step`",
-    )
-}
-
 /// The words of a server without the line of its source, which sqlx adds.
 #[cfg(feature = "postgres")]
 fn words_of_postgres(cause: &(dyn Error + 'static)) -> Option<String> {

@@ -17,7 +17,7 @@ use crate::{
     protocol::{StepDecision, decide_step},
     record::{RawOutcome, Step, StepName, StepState, Version, label::STEP_NAME},
     run::typed::record::Place,
-    store::{StoreError, no_steps},
+    store::StoreError,
 };
 
 /// How a step goes on.
@@ -69,9 +69,7 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     let held = scope.held().filter(|_| scope.is_open());
     let (engine, lease) = held.ok_or_else(lost)?;
     let store = engine.store();
-    if !store.keeps_steps() {
-        return Err(no_steps().into());
-    }
+    store.step_store()?;
     store.accepts(described.strictest())?;
     if described.undo.is_some() && !scope.errors_can_end() {
         return Err(described.never_undone());

@@ -1,12 +1,12 @@
 //! The writes of a permit in a transaction.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use super::permit::Permit;
 use crate::{
     error::Error,
     record::{Step, Version},
-    store::{StepWrite, StoreError},
+    store::{JoinedConnection, StepWrite, StoreError},
 };
 
 impl Permit {
@@ -14,7 +14,7 @@ impl Permit {
     /// that stands in its place.
     pub(super) async fn write_in(
         &self,
-        connection: &mut (dyn Any + Send),
+        connection: JoinedConnection<'_>,
         seen: Option<Version>,
         step: &Step,
     ) -> Result<Option<Arc<Step>>, Error> {
@@ -28,13 +28,13 @@ impl Permit {
 
     pub(super) async fn try_write_in(
         &self,
-        connection: &mut (dyn Any + Send),
+        mut connection: JoinedConnection<'_>,
         seen: Option<Version>,
         step: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let store = self.engine.store();
+        let store = self.engine.store().transaction_store()?;
         let call = self.attempt.id();
-        store.write_step_in(connection, call, seen, step).await
+        store.write_step_in(&mut connection, call, seen, step).await
     }
 
     /// From now on its life may have the step.

@@ -18,7 +18,7 @@ use crate::{
     protocol::takes_steps,
     record::{Draft, FencingToken, Record, Step, StepName, StepNames, Subject, Time, Version},
     store::{
-        Snapshot, Stamp, StepWrite, Store, StoreError, Swap,
+        Snapshot, Stamp, StepStore, StepWrite, Store, StoreError, Swap,
         waiters::{Waiter, Waiters},
     },
     sync::{Mutex, MutexGuard, PoisonError},
@@ -211,10 +211,13 @@ impl Store for MemoryStore {
         Ok(found)
     }
 
-    fn keeps_steps(&self) -> bool {
-        true
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
+}
 
+#[async_trait]
+impl StepStore for MemoryStore {
     async fn load_steps(
         &self,
         call: &RecordId,

@@ -31,6 +31,7 @@ mod moment;
 pub mod mysql;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod notifications;
+mod offers;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod pool;
 #[cfg(feature = "postgres")]
@@ -64,7 +65,7 @@ mod waiters;
 #[doc = include_str!("writing.md")]
 pub mod writing {}
 
-use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -98,9 +99,9 @@ pub(crate) use self::transaction::{
 };
 pub use self::{
     memory::MemoryStore,
+    offers::{JoinedConnection, StepStore, TransactionStore},
     tiered::{OutcomeCache, OutcomeTier, TieredStore},
 };
-pub(crate) use crate::record::store_error::{no_steps, no_transactions};
 pub use crate::record::{
     answers::{Snapshot, Stamp, StepWrite, Swap},
     store_error::{StoreError, StoreErrorKind},
@@ -108,7 +109,7 @@ pub use crate::record::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
+    record::{Draft, Record, Version},
 };
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
@@ -197,93 +198,16 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the
-    /// driver's own: the write stands when that is committed, and never if it is rolled back. If
-    /// another transaction is about to put something there, it waits for the end of that one, and
-    /// sees it. It changes nothing outside the transaction, remembers nothing that the transaction
-    /// could take back, and is never sent again. A refusal may show what stood when the transaction
-    /// began, except when the write was to replace `seen` and something newer is there.
-    ///
-    /// Only a store that keeps its records in a database of that kind can do it. Others, by
-    /// default, say that they cannot.
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let _ = (connection, id, seen, next);
-        Err(no_transactions())
-    }
-
-    /// Returns the text of a statement for the connection of [`swap_in`](Self::swap_in), which
-    /// selects the version of a record as its one column. `None`, the default, if the store has
-    /// none: a commit whose answer is lost is then unknown.
-    #[doc(hidden)]
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        let _ = id;
+    /// Returns what keeps the steps of this store; `None`, the default, if it keeps none. A call
+    /// whose body has steps is then refused before the first of them.
+    fn steps(&self) -> Option<&dyn StepStore> {
         None
     }
 
-    /// Tells whether the store keeps steps. If it does not, a call whose body has steps is refused
-    /// before the first of them.
-    fn keeps_steps(&self) -> bool {
-        false
-    }
-
-    /// Looks at the steps whose names are in this range, in the order of their names. They are
-    /// those of the life that the record of this call is in.
-    ///
-    /// It is not fenced: an attempt that lost the record may see steps of a later life. Its answer
-    /// counts only if the lease of the attempt still stands when the answer is there.
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let _ = (call, names);
-        Err(no_steps())
-    }
-
-    /// Lists all of those steps, in the order of their names. The default reads them whole. A store
-    /// that can leaves out what they returned, of which there may be a lot.
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let steps = self.load_steps(call, &StepName::ALL).await?;
-        Ok(steps.iter().map(|step| ListedStep::from(&**step)).collect())
-    }
-
-    /// Puts `next` where the record of this call [takes](crate::protocol::takes_steps) steps of its
-    /// attempt, and where no step of this name and life stands except version `seen`, in one atomic
-    /// step.
-    ///
-    /// It and every write of the record are in one order: after a takeover has been applied, no
-    /// step of an earlier attempt is. It changes nothing of the record. Steps are deleted together
-    /// with their record, and none is seen in another life of it.
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let _ = (call, seen, next);
-        Err(no_steps())
-    }
-
-    /// As [`write_step`](Self::write_step), inside the transaction that is open on `connection`.
-    ///
-    /// If nothing was seen, the record is only looked at, and its holder can prolong its lease
-    /// while the transaction is open. If something was, no other call can write the record until
-    /// the transaction ends: this is for its last statement.
-    async fn write_step_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let _ = (connection, call, seen, next);
-        Err(no_transactions())
+    /// Returns what writes inside transactions of the application's; `None`, the default, if the
+    /// store takes no part in them. A call that joins one is then refused before its body.
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        None
     }
 }
 
@@ -327,46 +251,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         (**self).for_heartbeats().await
     }
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        (**self).swap_in(connection, id, seen, next).await
+    fn steps(&self) -> Option<&dyn StepStore> {
+        (**self).steps()
     }
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        (**self).version_query(id)
-    }
-    fn keeps_steps(&self) -> bool {
-        (**self).keeps_steps()
-    }
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        (**self).load_steps(call, names).await
-    }
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        (**self).list_steps(call).await
-    }
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        (**self).write_step(call, seen, next).await
-    }
-    async fn write_step_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        (**self).write_step_in(connection, call, seen, next).await
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        (**self).transactions()
     }
 }

@@ -41,8 +41,8 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     race::race,
-    record::{Draft, ListedStep, Record, Step, StepNames, Version},
-    store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
+    record::{Draft, Record, Version},
+    store::{Snapshot, StepStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore},
 };
 
 const DOING: &str = "writing records together";
@@ -289,49 +289,11 @@ impl<S: WriteTogether> Store for Together<S> {
         self.0.store.for_heartbeats().await
     }
 
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn std::any::Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        self.0.store.swap_in(connection, id, seen, next).await
+    fn steps(&self) -> Option<&dyn StepStore> {
+        self.0.store.steps()
     }
 
-    fn keeps_steps(&self) -> bool {
-        self.0.store.keeps_steps()
-    }
-
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        self.0.store.load_steps(call, names).await
-    }
-
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        self.0.store.list_steps(call).await
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        self.0.store.write_step(call, seen, next).await
-    }
-
-    async fn write_step_in(
-        &self,
-        connection: &mut (dyn std::any::Any + Send),
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let store = &self.0.store;
-        store.write_step_in(connection, call, seen, next).await
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        self.0.store.transactions()
     }
 }

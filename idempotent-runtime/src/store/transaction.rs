@@ -6,7 +6,7 @@ use std::any::Any;
 use crate::{
     error::Error,
     record::Version,
-    store::{StoreError, StoreErrorKind, sql},
+    store::{JoinedConnection, StoreError, StoreErrorKind, sql},
 };
 
 /// A transaction of sqlx, or the connection on which one was begun, as
@@ -31,13 +31,11 @@ use crate::{
 pub trait SqlConnection: sealed::Sealed {}
 
 pub(crate) mod sealed {
-    use std::any::Any;
-
-    use crate::store::StoreError;
+    use crate::store::{JoinedConnection, StoreError};
 
     pub trait Sealed: Send {
         /// As its store knows it again.
-        fn connection(&mut self) -> &mut (dyn Any + Send);
+        fn connection(&mut self) -> JoinedConnection<'_>;
 
         /// Whether a transaction is open on it, as sqlx knows and, where the database may have
         /// ended it by itself, as that does.
@@ -66,8 +64,8 @@ macro_rules! connections {
 
         #[cfg(feature = $feature)]
         impl sealed::Sealed for sqlx::$connection {
-            fn connection(&mut self) -> &mut (dyn Any + Send) {
-                self
+            fn connection(&mut self) -> JoinedConnection<'_> {
+                JoinedConnection::new(self)
             }
 
             async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
@@ -105,8 +103,8 @@ macro_rules! connections {
 
         #[cfg(feature = $feature)]
         impl sealed::Sealed for sqlx::Transaction<'_, sqlx::$database> {
-            fn connection(&mut self) -> &mut (dyn Any + Send) {
-                &mut **self
+            fn connection(&mut self) -> JoinedConnection<'_> {
+                JoinedConnection::new(&mut **self)
             }
 
             async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
@@ -207,10 +205,10 @@ pub(crate) fn says_aborted(error: &StoreError) -> bool {
 
 /// The connection that a store of this kind can use.
 pub(crate) fn connection_of<'a, C: Any>(
-    connection: &'a mut (dyn Any + Send),
+    connection: &'a mut JoinedConnection<'_>,
     kind: &str,
 ) -> Result<&'a mut C, StoreError> {
-    connection.downcast_mut().ok_or_else(|| {
+    connection.downcast().ok_or_else(|| {
         StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(format!(
             "the transaction is one of another kind of database than the store, which is {kind}"
         ))
@@ -228,8 +226,8 @@ mod tests {
     impl SqlConnection for Found {}
 
     impl sealed::Sealed for Found {
-        fn connection(&mut self) -> &mut (dyn Any + Send) {
-            self
+        fn connection(&mut self) -> JoinedConnection<'_> {
+            JoinedConnection::new(self)
         }
 
         async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {

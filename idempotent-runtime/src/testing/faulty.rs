@@ -3,7 +3,6 @@
 mod fault;
 
 use std::{
-    any::Any,
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -18,7 +17,10 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{Draft, ListedStep, OutcomeKind, Record, State, Step, StepNames, Version},
-    store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
+    store::{
+        JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        TransactionStore,
+    },
 };
 
 /// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones
@@ -207,6 +209,16 @@ impl FaultyStore {
         answer
     }
 
+    fn inner_steps(&self) -> &dyn StepStore {
+        let steps = self.inner.steps();
+        steps.expect("`steps` offers what the store inside does")
+    }
+
+    fn inner_transactions(&self) -> &dyn TransactionStore {
+        let transactions = self.inner.transactions();
+        transactions.expect("`transactions` offers what the store inside does")
+    }
+
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,39 +317,30 @@ impl Store for FaultyStore {
         }))
     }
 
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let arrived = self.arrive_to_write(next);
-        let swapping = self.inner.swap_in(connection, id, seen, next);
-        self.through(arrived, "writing a record", swapping).await
+    fn steps(&self) -> Option<&dyn StepStore> {
+        self.inner.steps().map(|_| self as _)
     }
 
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        self.inner.version_query(id)
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        self.inner.transactions().map(|_| self as _)
     }
+}
 
-    fn keeps_steps(&self) -> bool {
-        self.inner.keeps_steps()
-    }
-
+#[async_trait]
+impl StepStore for FaultyStore {
     async fn load_steps(
         &self,
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
-        let loading = self.inner.load_steps(call, names);
+        let loading = self.inner_steps().load_steps(call, names);
         self.through(arrived, "loading steps", loading).await
     }
 
     async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
         let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
-        let listing = self.inner.list_steps(call);
+        let listing = self.inner_steps().list_steps(call);
         self.through(arrived, "loading steps", listing).await
     }
 
@@ -348,19 +351,42 @@ impl Store for FaultyStore {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let arrived = self.arrive(&[StoreOperation::WriteStep], None);
-        let writing = self.inner.write_step(call, seen, next);
+        let writing = self.inner_steps().write_step(call, seen, next);
         self.through(arrived, "writing a step", writing).await
+    }
+}
+
+#[async_trait]
+impl TransactionStore for FaultyStore {
+    async fn swap_in(
+        &self,
+        connection: &mut JoinedConnection<'_>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let arrived = self.arrive_to_write(next);
+        let swapping = self
+            .inner_transactions()
+            .swap_in(connection, id, seen, next);
+        self.through(arrived, "writing a record", swapping).await
+    }
+
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        self.inner_transactions().version_query(id)
     }
 
     async fn write_step_in(
         &self,
-        connection: &mut (dyn Any + Send),
+        connection: &mut JoinedConnection<'_>,
         call: &RecordId,
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let arrived = self.arrive(&[StoreOperation::WriteStep], None);
-        let writing = self.inner.write_step_in(connection, call, seen, next);
+        let writing = self
+            .inner_transactions()
+            .write_step_in(connection, call, seen, next);
         self.through(arrived, "writing a step", writing).await
     }
 }

@@ -28,7 +28,7 @@ const STILL: Duration = Duration::from_secs(1);
 /// a test that code which changed still goes on with the calls that are under way.
 ///
 /// `steps` are those of one call, as
-/// [`load_steps`](crate::Store::load_steps) gives them, and `idem` is a handle with the codec and
+/// [`load_steps`](crate::store::StepStore::load_steps) returns them, and `idem` is a handle with the codec and
 /// the fingerprint key of the one that recorded them. A step with a recorded outcome answers with
 /// it; any other one stays pending. The body may end, or stand at a step that is not recorded once
 /// it has come to all that are: then there is no difference. Gives what the body returned, where it
@@ -57,7 +57,8 @@ const STILL: Duration = Duration::from_secs(1);
 /// idem.call("orders.ship").key("order-7").run(async |_| ship(7).await).await?;
 ///
 /// let (id, _) = &idem.store().scan(None, 1).await?[0];
-/// let steps = idem.store().load_steps(id, &StepName::ALL).await?;
+/// let store = idem.store().steps().expect("a store with steps");
+/// let steps = store.load_steps(id, &StepName::ALL).await?;
 /// assert_eq!(replay_steps(&idem, &steps, ship(7)).await?, Some(Ok(7)));
 /// let changed = replay_steps(&idem, &steps, ship(8)).await;
 /// assert!(changed.is_err_and(|difference| difference.to_string().contains("`charge`")));

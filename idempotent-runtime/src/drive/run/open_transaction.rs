@@ -2,7 +2,6 @@
 //! the record by which its commit can be found out.
 
 use std::{
-    any::Any,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,6 +12,7 @@ use crate::{
     handle::Idempotency,
     identity::RecordId,
     record::{Draft, Moment},
+    store::JoinedConnection,
 };
 
 tokio::task_local! {
@@ -70,7 +70,7 @@ pub(crate) struct RecordedIn {
 impl RecordedIn {
     /// A query for the version of the record.
     pub(crate) fn version_query(&self) -> Option<String> {
-        self.handle.store().version_query(&self.id)
+        self.handle.store().transactions()?.version_query(&self.id)
     }
 
     /// Whether the record may be gone by now, because its time is over.
@@ -82,14 +82,10 @@ impl RecordedIn {
     }
 }
 
-fn address(connection: &dyn Any) -> usize {
-    std::ptr::from_ref(connection).addr()
-}
-
 impl OpenTransaction {
-    pub(crate) fn on(connection: &dyn Any) -> Arc<Self> {
+    pub(crate) fn on(connection: &JoinedConnection<'_>) -> Arc<Self> {
         Arc::new(Self {
-            address: address(connection),
+            address: connection.address(),
             calls: Mutex::default(),
         })
     }
@@ -124,28 +120,28 @@ impl OpenTransaction {
     }
 }
 
-fn inside(connection: &dyn Any, note: impl FnOnce(&mut Calls)) {
+fn inside(connection: &JoinedConnection<'_>, note: impl FnOnce(&mut Calls)) {
     let _no_transaction_of_ours = OPEN.try_with(|open| {
-        if open.address == address(connection) {
+        if open.address == connection.address() {
             note(&mut open.calls());
         }
     });
 }
 
 /// Takes note of a call that has claimed on this connection.
-pub(super) fn begins(connection: &dyn Any) {
+pub(super) fn begins(connection: &JoinedConnection<'_>) {
     inside(connection, |calls| calls.unfinished += 1);
 }
 
 /// Takes note of a call that has ended there.
-pub(super) fn ends(connection: &dyn Any) {
+pub(super) fn ends(connection: &JoinedConnection<'_>) {
     inside(connection, |calls| {
         calls.unfinished = calls.unfinished.saturating_sub(1);
     });
 }
 
 /// Takes note of an outcome that was recorded there.
-pub(super) fn recorded(connection: &dyn Any, recorded: RecordedIn) {
+pub(super) fn recorded(connection: &JoinedConnection<'_>, recorded: RecordedIn) {
     inside(connection, |calls| {
         let place = usize::from(calls.recorded[0].is_some());
         calls.recorded[place] = Some(recorded);
@@ -153,7 +149,7 @@ pub(super) fn recorded(connection: &dyn Any, recorded: RecordedIn) {
 }
 
 /// Takes note of a message that is sent there.
-pub(crate) fn sends(connection: &dyn Any, sending: Sending) {
+pub(crate) fn sends(connection: &JoinedConnection<'_>, sending: Sending) {
     inside(connection, |calls| calls.sent.0.push(sending));
 }
 
@@ -174,7 +170,9 @@ mod tests {
 
     #[tokio::test]
     async fn mend_41_the_first_and_the_last_outcome_of_a_transaction_tell_of_its_commit() {
-        let (connection, another) = (1_u8, 2_u8);
+        let (mut one, mut two) = (1_u8, 2_u8);
+        let connection = JoinedConnection::new(&mut one);
+        let another = JoinedConnection::new(&mut two);
         let handle = Idempotency::memory();
         for (ids, told) in [
             (&[][..], &[][..]),

@@ -229,7 +229,7 @@ impl<P, K> Joined<P, K> {
         let is_aborted = own.is_err() && is_aborted(connection).await;
         if own.is_err() {
             if savepoint.roll_back(connection).await.is_err() {
-                open_transaction::ends(connection.connection());
+                open_transaction::ends(&connection.connection());
                 call.executed_in(&claimed, false);
                 return typed.own(call, own, None).await.into();
             }
@@ -241,13 +241,13 @@ impl<P, K> Joined<P, K> {
             false => typed.leave(call, &claimed.attempt, &mut own).await,
         };
         let ended = call.end_in(connection, &claimed, &ending).await;
-        open_transaction::ends(connection.connection());
+        open_transaction::ends(&connection.connection());
         let ended = ended.map(|ended| {
             ended.map(|(change, recorded)| {
                 let version = recorded.draft.version;
                 call.tell_in(&claimed.attempt, staged(change));
                 if recorded.draft.state == State::Done {
-                    open_transaction::recorded(connection.connection(), recorded);
+                    open_transaction::recorded(&connection.connection(), recorded);
                 }
                 version
             })

@@ -194,7 +194,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         let (turn, is_clean) = match begun.unwrap_or_else(|| Err(silence::<DB>())) {
             Ok(mut tx) => match set_savepoint::<DB>(&mut tx).await {
                 Ok(savepoint) => {
-                    let open = OpenTransaction::on(tx.connection());
+                    let open = OpenTransaction::on(&tx.connection());
                     let own = open.enter(body(&mut *tx)).await;
                     self.after(tx, &open, (savepoint, asking), own).await
                 }

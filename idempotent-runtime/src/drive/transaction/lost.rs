@@ -73,8 +73,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         } = recorded;
         let mut owned = OwnedConnection::acquire(&self.pool).await?;
         let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-        let store = handle.store();
-        let claimed = store.swap_in(tx.connection(), id, None, draft).await?;
+        let store = handle.store().transaction_store()?;
+        let claimed = store.swap_in(&mut tx.connection(), id, None, draft).await?;
         let is_clean = tx.rollback().await.is_ok();
         if is_clean {
             owned.give_back().await;

@@ -40,13 +40,13 @@ impl Writer<'_> {
         &self,
         names: &StepNames,
     ) -> Result<Option<Vec<Arc<Step>>>, StoreError> {
-        let (store, id) = (self.engine.store(), self.lease.attempt.id());
+        let (store, id) = (self.engine.store().step_store()?, self.lease.attempt.id());
         self.ask(|| store.load_steps(id, names)).await
     }
 
     /// Lists the steps of the life; `None` where the lease is over.
     pub(crate) async fn list(&self) -> Result<Option<Vec<ListedStep>>, StoreError> {
-        let (store, id) = (self.engine.store(), self.lease.attempt.id());
+        let (store, id) = (self.engine.store().step_store()?, self.lease.attempt.id());
         self.ask(|| store.list_steps(id)).await
     }
 
@@ -73,7 +73,7 @@ impl Writer<'_> {
         seen: Option<Version>,
         step: &Step,
     ) -> Result<Wrote, StoreError> {
-        let (store, id) = (self.engine.store(), self.lease.attempt.id());
+        let (store, id) = (self.engine.store().step_store()?, self.lease.attempt.id());
         let (mut step, mut pause) = (step.clone(), FIRST_PAUSE);
         loop {
             let error = match self.in_time(store.write_step(id, seen, &step)).await {

@@ -13,7 +13,7 @@ mod statements;
 mod steps;
 mod together;
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::MySqlPool;
@@ -32,7 +32,8 @@ use crate::{
     identity::RecordId,
     record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
     store::{
-        Snapshot, StepWrite, Store, StoreError, Swap,
+        JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, Swap,
+        TransactionStore,
         pool::{ConnectionPool, Limits},
         spawned::spawned,
         sql::{self, Reads, TablePrefix, version::Inside},
@@ -299,39 +300,17 @@ impl Store for MySqlStore {
         }))))
     }
 
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let connection = connection_of(connection, KIND)?;
-        let session = &mut Session::in_transaction(connection, self);
-        let statements = self.inner.inside();
-        let versions = &self.inner.versions;
-        let Some(seen) = seen else {
-            let swap = statements.create(session, id, next).await?;
-            versions.record_claim_inside(id, next, &swap);
-            return Ok(swap);
-        };
-        let known = versions.version(id, Some(seen));
-        statements
-            .replace(session, id, seen, next, known.as_deref())
-            .await
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
 
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        let (prefix, id) = (&self.inner.prefix, id.to_hex());
-        Some(format!(
-            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
-        ))
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        Some(self)
     }
+}
 
-    fn keeps_steps(&self) -> bool {
-        true
-    }
-
+#[async_trait]
+impl StepStore for MySqlStore {
     async fn load_steps(
         &self,
         call: &RecordId,
@@ -360,10 +339,42 @@ impl Store for MySqlStore {
         };
         self.inner.write_step(call, seen, next).await
     }
+}
+
+#[async_trait]
+impl TransactionStore for MySqlStore {
+    async fn swap_in(
+        &self,
+        connection: &mut JoinedConnection<'_>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of(connection, KIND)?;
+        let session = &mut Session::in_transaction(connection, self);
+        let statements = self.inner.inside();
+        let versions = &self.inner.versions;
+        let Some(seen) = seen else {
+            let swap = statements.create(session, id, next).await?;
+            versions.record_claim_inside(id, next, &swap);
+            return Ok(swap);
+        };
+        let known = versions.version(id, Some(seen));
+        statements
+            .replace(session, id, seen, next, known.as_deref())
+            .await
+    }
+
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let (prefix, id) = (&self.inner.prefix, id.to_hex());
+        Some(format!(
+            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
+        ))
+    }
 
     async fn write_step_in(
         &self,
-        connection: &mut (dyn Any + Send),
+        connection: &mut JoinedConnection<'_>,
         call: &RecordId,
         seen: Option<Version>,
         next: &Step,

@@ -45,7 +45,7 @@ use crate::{
     policy::OnCrash,
     record::{Draft, ListedStep, Record, State, Step, StepNames, TokenRule, Version},
     store::{
-        Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         notifications::Listener,
         version_cache::VersionCache,
@@ -284,10 +284,13 @@ impl Store for RedisStore {
         })))
     }
 
-    fn keeps_steps(&self) -> bool {
-        true
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
+}
 
+#[async_trait]
+impl StepStore for RedisStore {
     async fn load_steps(
         &self,
         call: &RecordId,

@@ -13,7 +13,7 @@ mod rows;
 mod statements;
 mod steps;
 
-use std::{any::Any, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -26,7 +26,8 @@ use crate::{
     race::race,
     record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
     store::{
-        Snapshot, StepWrite, Store, StoreError, Swap,
+        JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, Swap,
+        TransactionStore,
         spawned::spawned,
         sql::{self, Reads, TablePrefix, version::Inside},
         transaction::connection_of,
@@ -278,29 +279,17 @@ impl Store for SqliteStore {
         Ok(own.map(|own| Arc::new(own) as Arc<dyn Store>))
     }
 
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = self.inner.inside();
-        statements.swap(connection, id, seen, next).await
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
 
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        let (prefix, id) = (&self.inner.prefix, id.to_hex());
-        Some(format!(
-            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
-        ))
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        Some(self)
     }
+}
 
-    fn keeps_steps(&self) -> bool {
-        true
-    }
-
+#[async_trait]
+impl StepStore for SqliteStore {
     async fn load_steps(
         &self,
         call: &RecordId,
@@ -326,10 +315,32 @@ impl Store for SqliteStore {
         let writing = async move { inner.write_step(&call, seen, &next).await };
         spawned("writing a step", writing).await
     }
+}
+
+#[async_trait]
+impl TransactionStore for SqliteStore {
+    async fn swap_in(
+        &self,
+        connection: &mut JoinedConnection<'_>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
+        let statements = self.inner.inside();
+        statements.swap(connection, id, seen, next).await
+    }
+
+    fn version_query(&self, id: &RecordId) -> Option<String> {
+        let (prefix, id) = (&self.inner.prefix, id.to_hex());
+        Some(format!(
+            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
+        ))
+    }
 
     async fn write_step_in(
         &self,
-        connection: &mut (dyn Any + Send),
+        connection: &mut JoinedConnection<'_>,
         call: &RecordId,
         seen: Option<Version>,
         next: &Step,

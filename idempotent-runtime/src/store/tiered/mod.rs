@@ -6,7 +6,7 @@ mod outcomes;
 mod tier;
 mod time;
 
-use std::{any::Any, future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -19,9 +19,9 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, ListedStep, RawOutcome, Record, State, Step, StepNames, Time, Version},
+    record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{
-        Snapshot, StepWrite, Store, StoreError, Swap,
+        Snapshot, StepStore, Store, StoreError, Swap, TransactionStore,
         moment::{Clocks, Moment},
     },
 };
@@ -321,56 +321,14 @@ impl Store for TieredStore {
         }))
     }
 
+    fn steps(&self) -> Option<&dyn StepStore> {
+        self.primary.steps()
+    }
+
     /// Past the tier, which holds no copy of what a call may write over: only of what is done and
     /// has not expired.
-    async fn swap_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        self.primary.swap_in(connection, id, seen, next).await
-    }
-
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        self.primary.version_query(id)
-    }
-
-    fn keeps_steps(&self) -> bool {
-        self.primary.keeps_steps()
-    }
-
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        self.primary.load_steps(call, names).await
-    }
-
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        self.primary.list_steps(call).await
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        self.primary.write_step(call, seen, next).await
-    }
-
-    async fn write_step_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let primary = &self.primary;
-        primary.write_step_in(connection, call, seen, next).await
+    fn transactions(&self) -> Option<&dyn TransactionStore> {
+        self.primary.transactions()
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) mod sample;
 mod scans;
 pub(crate) mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod waits;
 
 use std::{panic::resume_unwind, sync::Arc, time::Duration};

@@ -3,7 +3,7 @@
 use super::{
     StoreUnderTest,
     sample::{applied, claim, id, standing},
-    steps::{client, name, step, written},
+    steps::{client, name, step, steps as steps_of, written},
 };
 use crate::{
     identity::RecordId,
@@ -117,11 +117,11 @@ pub(super) async fn the_steps_of_a_life_are_listed(subject: &dyn StoreUnderTest)
         (1, name(3)..=name(7)),
         (3, name(6)..=name(9)),
     ] {
-        let listed = store.load_steps(&id(1), &names).await;
+        let listed = steps_of(&*store).load_steps(&id(1), &names).await;
         let listed: Vec<_> = listed.expect("a look at steps is answered");
         let listed: Vec<_> = listed.iter().map(|step| Step::clone(step)).collect();
         assert_eq!(listed, steps[from..], "{names:?}");
     }
-    let none = store.load_steps(&id(3), &StepName::ALL).await;
+    let none = steps_of(&*store).load_steps(&id(3), &StepName::ALL).await;
     assert!(none.expect("a look at steps is answered").is_empty());
 }

@@ -1,5 +1,4 @@
-//! Steps: which writes stand, and how long they do. A store without steps says so, and nothing
-//! else is asked of it.
+//! Steps: which writes stand, and how long they do. A store without steps is asked nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{AttemptId, Draft, ListedStep, RawOutcome, State, Step, StepName, StepState, Version},
-    store::{StepWrite, Store, StoreErrorKind, Swap},
+    store::{StepStore, StepWrite, Store, Swap},
 };
 
 /// The `number`th name of a case; they differ at their ends.
@@ -59,26 +58,22 @@ fn begun(number: u32, attempt_id: AttemptId) -> Step {
 /// A client, if its store keeps steps.
 pub(super) async fn client(subject: &dyn StoreUnderTest) -> Option<Arc<dyn Store>> {
     let store = subject.store().await;
-    if store.keeps_steps() {
-        return Some(store);
-    }
-    let step = step(1, AttemptId::random(), "v");
-    let refused = store.write_step(&id(1), None, &step).await;
-    let kind = refused.map_err(|error| error.kind());
-    assert!(
-        matches!(kind, Err(StoreErrorKind::Configuration)),
-        "{kind:?}"
-    );
-    None
+    let keeps_steps = store.steps().is_some();
+    keeps_steps.then_some(store)
+}
+
+/// The steps of a store that keeps some.
+pub(crate) fn steps(store: &dyn Store) -> &dyn StepStore {
+    store.steps().expect("the store keeps steps")
 }
 
 async fn write(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) -> StepWrite {
-    let written = store.write_step(&call, seen, step).await;
+    let written = steps(store).write_step(&call, seen, step).await;
     written.expect("a write of a step is answered")
 }
 
 async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step>> {
-    let loaded = store.load_steps(&call, &name(number).alone()).await;
+    let loaded = steps(store).load_steps(&call, &name(number).alone()).await;
     let mut found = loaded.expect("a look at a step is answered");
     assert!(found.len() <= 1, "one name, one step");
     found.pop()
@@ -86,10 +81,10 @@ async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step
 
 /// The list has the head of every step, in the same order.
 async fn lists_what_it_loads(store: &dyn Store, call: RecordId) {
-    let loaded = store.load_steps(&call, &StepName::ALL).await;
+    let loaded = steps(store).load_steps(&call, &StepName::ALL).await;
     let loaded = loaded.expect("a look at steps is answered");
     let heads: Vec<_> = loaded.iter().map(|it| ListedStep::from(&**it)).collect();
-    let listed = store.list_steps(&call).await;
+    let listed = steps(store).list_steps(&call).await;
     assert_eq!(listed.expect("a list of steps is answered"), heads);
 }
 

@@ -3,6 +3,7 @@
 
 mod simple;
 mod simple_steps;
+pub(crate) mod wrappers;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

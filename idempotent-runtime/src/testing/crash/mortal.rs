@@ -15,7 +15,7 @@ use super::CrashPoint;
 use crate::{
     identity::RecordId,
     record::{Draft, ListedStep, Record, Step, StepNames, Version},
-    store::{Snapshot, StepWrite, Store, StoreError, StoreErrorKind, Swap},
+    store::{Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap},
     testing::StoreOperation,
 };
 
@@ -135,6 +135,11 @@ impl Mortal {
         Self { store, life }
     }
 
+    fn inner_steps(&self) -> &dyn StepStore {
+        let steps = self.store.steps();
+        steps.expect("`steps` offers what the store inside does")
+    }
+
     async fn through<T>(
         &self,
         operation: StoreOperation,
@@ -195,21 +200,25 @@ impl Store for Mortal {
         let listing = self.store.scan(after, limit);
         self.through(StoreOperation::Scan, listing).await
     }
-    fn keeps_steps(&self) -> bool {
-        self.store.keeps_steps()
-    }
 
+    fn steps(&self) -> Option<&dyn StepStore> {
+        self.store.steps().map(|_| self as _)
+    }
+}
+
+#[async_trait]
+impl StepStore for Mortal {
     async fn load_steps(
         &self,
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let loading = self.store.load_steps(call, names);
+        let loading = self.inner_steps().load_steps(call, names);
         self.through(StoreOperation::LoadSteps, loading).await
     }
 
     async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let listing = self.store.list_steps(call);
+        let listing = self.inner_steps().list_steps(call);
         self.through(StoreOperation::LoadSteps, listing).await
     }
 
@@ -219,7 +228,22 @@ impl Store for Mortal {
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let writing = self.store.write_step(call, seen, next);
+        let writing = self.inner_steps().write_step(call, seen, next);
         self.through(StoreOperation::WriteStep, writing).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::conformance::tests::wrappers;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_mortal_store_offers_what_it_wraps() {
+        wrappers::check(|store, _| {
+            let life = Arc::new(Life::until(End::Store(usize::MAX)));
+            Arc::new(Mortal::new(store, life))
+        })
+        .await;
     }
 }

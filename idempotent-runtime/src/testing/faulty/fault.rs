@@ -26,9 +26,9 @@ pub enum StoreOperation {
     /// An ending that says that there was an outcome and that it cannot be replayed. Each of them
     /// is an [`Ending`](Self::Ending), too.
     NotReplayable,
-    /// [`Store::load_steps`](crate::Store::load_steps).
+    /// [`StepStore::load_steps`](crate::store::StepStore::load_steps).
     LoadSteps,
-    /// [`Store::write_step`](crate::Store::write_step), also inside a transaction.
+    /// [`StepStore::write_step`](crate::store::StepStore::write_step), also inside a transaction.
     WriteStep,
     /// [`Store::wait`](crate::Store::wait).
     Wait,

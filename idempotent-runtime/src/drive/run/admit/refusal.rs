@@ -83,9 +83,14 @@ impl Admitting<'_> {
         }
     }
 
+    async fn list_steps(&self) -> Result<Vec<ListedStep>, StoreError> {
+        let store = self.request.handle.store().step_store()?;
+        store.list_steps(&self.id).await
+    }
+
     /// Looks which steps could not be undone.
     pub(super) async fn not_undone(&self, record: &Record) -> Admission {
-        let steps = match self.request.handle.store().list_steps(&self.id).await {
+        let steps = match self.list_steps().await {
             Ok(steps) => steps,
             Err(error) => return Admission::Refused(error.into()),
         };

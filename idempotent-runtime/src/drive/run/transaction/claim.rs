@@ -1,7 +1,6 @@
 //! A claim inside a transaction, and the record that ends it there.
 
 use std::{
-    any::Any,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -23,7 +22,9 @@ use crate::{
         admit::{Admission, Admitting, Next, Plan},
         open_transaction::{self, RecordedIn},
     },
-    store::{Savepoint, Snapshot, SqlConnection, StoreError, StoreErrorKind, Swap},
+    store::{
+        JoinedConnection, Savepoint, Snapshot, SqlConnection, StoreError, StoreErrorKind, Swap,
+    },
 };
 
 /// A claim that stands in a transaction.
@@ -54,10 +55,14 @@ impl Request {
 }
 
 impl Admitting<'_> {
-    async fn admit_in(&mut self, connection: &mut (dyn Any + Send)) -> Result<Claimed, Admission> {
+    async fn admit_in(
+        &mut self,
+        connection: &mut JoinedConnection<'_>,
+    ) -> Result<Claimed, Admission> {
         let (request, claim) = (self.request, self.claim);
-        let (store, timer) = (request.handle.store(), request.handle.timer());
         let failed = |error: StoreError| Admission::Refused(error.into());
+        let store = request.handle.store().transaction_store();
+        let (store, timer) = (store.map_err(failed)?, request.handle.timer());
         let operation = || Arc::clone(&request.operation);
         if self.request.is_held() {
             let operation = operation();
@@ -189,19 +194,19 @@ impl ActiveCall {
     /// Claims inside a transaction: the attempt that runs the body, and its claim where it has one.
     pub(crate) async fn admit_in(
         &mut self,
-        connection: &mut (dyn Any + Send),
+        mut connection: JoinedConnection<'_>,
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
         goes_forward().await.map_err(Instead::Refused)?;
         let admitted = match &self.request.protection {
             Protection::Record(asked) => {
                 let claim = self.request.claim(asked);
                 let mut admitting = Admitting::new(&self.request, &claim);
-                within(self.span(), pin!(admitting.admit_in(connection))).await
+                within(self.span(), pin!(admitting.admit_in(&mut connection))).await
             }
             Protection::None(why) => Err(Admission::Unprotected(*why, self.request.id)),
         };
         if admitted.is_ok() {
-            open_transaction::begins(connection);
+            open_transaction::begins(&connection);
         }
         match admitted {
             Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),
@@ -248,8 +253,9 @@ impl ActiveCall {
             ..
         } = claimed;
         let draft = holding.end(ending, Version::random());
-        let (handle, connection) = (&self.request.handle, connection.connection());
-        let store = handle.store();
+        let handle = &self.request.handle;
+        let store = handle.store().transaction_store()?;
+        let connection = &mut connection.connection();
         let swapping = store.swap_in(connection, attempt.id(), Some(*version), &draft);
         let answer = within(self.span(), pin!(swapping)).await;
         if let Swap::Refused(_) = answered(Some(*version), answer)? {

@@ -18,7 +18,7 @@ use crate::{
     record::{
         Draft, FencingToken, Moment, Record, State, Step, StepNames, Time, TokenRule, Version,
     },
-    store::{Snapshot, Stamp, StepWrite, Store, StoreError, Swap},
+    store::{Snapshot, Stamp, StepStore, StepWrite, Store, StoreError, Swap},
     testing::{ManualClock, conformance::StoreUnderTest as _},
 };
 
@@ -349,10 +349,20 @@ impl Store for Simple {
         Ok(all)
     }
 
-    fn keeps_steps(&self) -> bool {
-        true
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        match self.defect {
+            Defect::HeartbeatsElsewhere => Ok(Some(Clients::new(Defect::None).store().await)),
+            _ => Ok(None),
+        }
     }
 
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl StepStore for Simple {
     async fn load_steps(
         &self,
         call: &RecordId,
@@ -368,13 +378,6 @@ impl Store for Simple {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         Ok(self.put_step(call, seen, next).await)
-    }
-
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        match self.defect {
-            Defect::HeartbeatsElsewhere => Ok(Some(Clients::new(Defect::None).store().await)),
-            _ => Ok(None),
-        }
     }
 }
 

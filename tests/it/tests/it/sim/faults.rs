@@ -14,7 +14,7 @@ use idempotent_runtime::{
     clock::{Clock, Timer},
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Time, Version},
-    store::{Snapshot, StepWrite, Swap},
+    store::{Snapshot, StepStore, StepWrite, Swap},
     testing::ManualClock,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -302,10 +302,13 @@ impl Store for Faults {
         .await
     }
 
-    fn keeps_steps(&self) -> bool {
-        true
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
+}
 
+#[async_trait]
+impl StepStore for Faults {
     async fn load_steps(
         &self,
         call: &RecordId,

@@ -122,7 +122,8 @@ async fn recorded(idem: &Idempotency, amount: u64) -> Vec<Arc<Step>> {
         .await
         .expect("it ends well");
     let records = idem.store().scan(None, 1).await.expect("memory is listed");
-    let steps = idem.store().load_steps(&records[0].0, &StepName::ALL).await;
+    let steps = idem.store().steps().expect("the store keeps steps");
+    let steps = steps.load_steps(&records[0].0, &StepName::ALL).await;
     steps.expect("memory is read")
 }
 

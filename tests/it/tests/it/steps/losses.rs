@@ -14,7 +14,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Record, State, Step, StepNames, Version},
     step,
-    store::{Snapshot, StepWrite, StoreErrorKind, Swap},
+    store::{Snapshot, StepStore, StepWrite, StoreErrorKind, Swap},
     testing::{Fault, Gate, On, StoreOperation},
 };
 
@@ -224,6 +224,7 @@ impl Store for Late {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         self.store.load(id).await
     }
+
     async fn swap(
         &self,
         id: &RecordId,
@@ -232,9 +233,11 @@ impl Store for Late {
     ) -> Result<Swap, StoreError> {
         self.store.swap(id, seen, next).await
     }
+
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         self.store.purge(limit, keep).await
     }
+
     async fn scan(
         &self,
         after: Option<RecordId>,
@@ -242,16 +245,23 @@ impl Store for Late {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         self.store.scan(after, limit).await
     }
-    fn keeps_steps(&self) -> bool {
-        true
+
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
+}
+
+#[async_trait]
+impl StepStore for Late {
     async fn load_steps(
         &self,
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        self.store.load_steps(call, names).await
+        let store = self.store.steps().expect("the store keeps steps");
+        store.load_steps(call, names).await
     }
+
     async fn write_step(
         &self,
         call: &RecordId,
@@ -259,12 +269,14 @@ impl Store for Late {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         if self.writes.fetch_add(1, Ordering::SeqCst) > 0 {
-            return self.store.write_step(call, seen, next).await;
+            let store = self.store.steps().expect("the store keeps steps");
+            return store.write_step(call, seen, next).await;
         }
         let (store, call, next) = (Arc::clone(&self.store), *call, next.clone());
         let (gate, landed) = (self.gate.clone(), self.landed.clone());
         tokio::spawn(async move {
             gate.pass().await;
+            let store = store.steps().expect("the store keeps steps");
             let written = store.write_step(&call, seen, &next).await;
             assert!(matches!(written, Ok(StepWrite::Written)), "{written:?}");
             landed.open();

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use idempotent_runtime::{
     Error, Idempotency, Status,
     identity::RecordId,
-    store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
+    store::{
+        JoinedConnection, PostgresStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
+    },
     testing::Proxy,
 };
 use sqlx::{Connection, PgConnection};
@@ -279,7 +281,8 @@ async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {
 
     let connection: &mut PgConnection = &mut transaction;
     let id = RecordId::from_bytes([1; 32]);
-    let swap = store.swap_in(connection, &id, None, &claim()).await;
+    let mut joined = JoinedConnection::new(connection);
+    let swap = store.swap_in(&mut joined, &id, None, &claim()).await;
 
     assert_eq!(kind(swap), Some(StoreErrorKind::Unavailable));
 }

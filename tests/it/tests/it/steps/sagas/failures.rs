@@ -97,7 +97,8 @@ async fn j23_an_undo_adds_no_value_that_the_store_refused(world: World) {
     assert_eq!(saga.order(), ["car-1", "hotel-1", "flight-1"]);
     let store = owner.idem.store();
     let records = store.scan(None, 10).await.expect("it lists");
-    let steps = store.load_steps(&records[0].0, &StepName::ALL).await;
+    let steps = store.steps().expect("the store keeps steps");
+    let steps = steps.load_steps(&records[0].0, &StepName::ALL).await;
     let steps = steps.expect("it is read");
     assert!(steps.iter().all(|step| step.state == StepState::Undone));
     let flight = steps.iter().find(|step| &*step.label == "flight");

@@ -13,7 +13,7 @@ use idempotent_runtime::{
     Idempotency,
     identity::RecordId,
     record::{Draft, ListedStep, Record, Step, StepNames, Version},
-    store::{Snapshot, StepWrite, Store, StoreError, Swap},
+    store::{Snapshot, StepStore, StepWrite, Store, StoreError, Swap},
 };
 
 use super::{BookError, Saga, successor, verdict};
@@ -29,11 +29,18 @@ struct Counting {
     lists: Arc<AtomicUsize>,
 }
 
+impl Counting {
+    fn inner_steps(&self) -> &dyn StepStore {
+        self.store.steps().expect("the store keeps steps")
+    }
+}
+
 #[async_trait]
 impl Store for Counting {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         self.store.load(id).await
     }
+
     async fn swap(
         &self,
         id: &RecordId,
@@ -42,9 +49,11 @@ impl Store for Counting {
     ) -> Result<Swap, StoreError> {
         self.store.swap(id, seen, next).await
     }
+
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         self.store.purge(limit, keep).await
     }
+
     async fn scan(
         &self,
         after: Option<RecordId>,
@@ -52,30 +61,37 @@ impl Store for Counting {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         self.store.scan(after, limit).await
     }
-    fn keeps_steps(&self) -> bool {
-        true
+
+    fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
     }
+}
+
+#[async_trait]
+impl StepStore for Counting {
     async fn load_steps(
         &self,
         call: &RecordId,
         names: &StepNames,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let steps = self.store.load_steps(call, names).await?;
+        let steps = self.inner_steps().load_steps(call, names).await?;
         let values = steps.iter().filter(|step| step.outcome.is_some());
         self.most.fetch_max(values.count(), Ordering::SeqCst);
         Ok(steps)
     }
+
     async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
         self.lists.fetch_add(1, Ordering::SeqCst);
-        self.store.list_steps(call).await
+        self.inner_steps().list_steps(call).await
     }
+
     async fn write_step(
         &self,
         call: &RecordId,
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        self.store.write_step(call, seen, next).await
+        self.inner_steps().write_step(call, seen, next).await
     }
 }
 
