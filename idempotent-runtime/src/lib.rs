@@ -227,7 +227,7 @@ pub mod __client {
         spawned::spawned,
         sql::{
             prefix::{TablePrefix, chosen},
-            version::{Found, Step, is_usable, missing},
+            version::{Found, SchemaStep, is_usable, missing},
         },
     };
 

@@ -22,7 +22,7 @@ use crate::{
     observe::{CallEvent, CallOutcome, UnprotectedReason},
     operation::{Policy, Reader, Site},
     policy::{InFlight, OnCrash, OnExpired, OnOutage, Verdict},
-    protocol::{Claim, Numbered, replays},
+    protocol::{CallNumber, Claim, replays},
     record::{AttemptId, FencingToken, LONGEST_TTL, Record, Subject, Time},
     store::Snapshot,
 };
@@ -60,7 +60,7 @@ struct Description {
     mistake: Option<Error>,
     /// Whether a front end of ours gave the name.
     is_reserved: bool,
-    numbered: Option<Numbered>,
+    numbered: Option<CallNumber>,
     room: Option<WaitingRoom>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum Protection {
 pub(crate) struct Asked {
     pub(crate) subject: Arc<Subject>,
     pub(crate) on_crash: OnCrash,
-    pub(crate) numbered: Option<Numbered>,
+    pub(crate) numbered: Option<CallNumber>,
     lease: Duration,
     ttl: Duration,
     max_takeovers: u32,
@@ -240,7 +240,7 @@ impl Call {
     }
 
     /// Makes it a call with a number.
-    pub(crate) fn number(&mut self, numbered: Numbered) {
+    pub(crate) fn number(&mut self, numbered: CallNumber) {
         self.0.numbered = Some(numbered);
     }
 

@@ -39,7 +39,7 @@ use crate::{
     outcome::{Recorded, Whole},
     policy::InFlight,
     record::RawOutcome,
-    request::waiting_room::{Place, WaitingRoom},
+    request::waiting_room::{WaitingPlace, WaitingRoom},
 };
 
 /// A request that is to be answered once for all its retries.
@@ -235,7 +235,7 @@ impl Guard {
         let guard = Arc::clone(self);
         call.waiting_room(WaitingRoom::new(move || {
             let place = guard.acquire(Occupant::Pending, guard.settings.bounds);
-            Some(Box::new(place.ok()?) as Place)
+            Some(Box::new(place.ok()?) as WaitingPlace)
         }))
     }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     fingerprint::Fingerprinted,
     policy::{OnCrash, OnExpired},
-    protocol::{Ending, Holding, Numbered},
+    protocol::{CallNumber, Ending, Holding},
     record::answers::Snapshot,
     record::{
         AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, Time, TokenRule,
@@ -35,7 +35,7 @@ pub struct Claim {
     /// How many takeovers a record may see before it is parked.
     pub max_takeovers: u32,
     /// The number of a call of a stream. [`Claim::next`] decides by it, and nothing else here does.
-    pub numbered: Option<Numbered>,
+    pub numbered: Option<CallNumber>,
     /// Whether it was sent over a record that its holder gave back after steps.
     pub goes_on: bool,
 }
@@ -46,7 +46,7 @@ pub struct Claim {
     clippy::large_enum_variant,
     reason = "it is taken apart where it is made, and a box would be an allocation for every takeover"
 )]
-pub enum Decision {
+pub enum ClaimDecision {
     /// The call writes this draft where `seen` stands. If that is refused, it decides again on what
     /// stands there then.
     Write {
@@ -135,44 +135,48 @@ pub fn replays(record: &Record, fingerprint: &Fingerprinted, now: Time) -> bool 
 /// The order is the protocol's: nothing, done, expired, other fingerprint, uncertain, parked,
 /// released, my own, lease over, being undone, running.
 #[must_use]
-pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Version) -> Decision {
+pub fn decide(
+    claim: &Claim,
+    snapshot: &Snapshot,
+    version: impl FnOnce() -> Version,
+) -> ClaimDecision {
     let Some(record) = &snapshot.record else {
-        return Decision::Write {
+        return ClaimDecision::Write {
             seen: None,
             draft: first(claim, version()),
             meaning: Meaning::Fresh,
         };
     };
-    let write = |draft, meaning| Decision::Write {
+    let write = |draft, meaning| ClaimDecision::Write {
         seen: Some(record.version),
         draft,
         meaning,
     };
     if replays(record, &claim.subject.fingerprint, snapshot.now) {
-        return Decision::Replay(Arc::clone(record));
+        return ClaimDecision::Replay(Arc::clone(record));
     }
     let is_expired = record.is_expired(snapshot.now);
     if is_expired && !claim.still_refuses(record, snapshot.now) {
         return write(claim.fresh_claim(record.token, version()), Meaning::Fresh);
     }
     if record.state != State::Released && record.subject.fingerprint != claim.subject.fingerprint {
-        return Decision::KeyReused(Arc::clone(record));
+        return ClaimDecision::KeyReused(Arc::clone(record));
     }
     let on_crash = record.on_crash.max(claim.on_crash);
     let can_reconcile = claim.on_crash == OnCrash::Reconcile && on_crash == OnCrash::Reconcile;
     match record.state {
-        State::Done => Decision::Expired(Arc::clone(record)),
+        State::Done => ClaimDecision::Expired(Arc::clone(record)),
         State::Uncertain if can_reconcile => {
             write(claim.takeover(record, version()), Meaning::Reconcile)
         }
-        State::Uncertain => Decision::Uncertain(Arc::clone(record)),
-        State::Parked => Decision::Parked(Arc::clone(record)),
+        State::Uncertain => ClaimDecision::Uncertain(Arc::clone(record)),
+        State::Parked => ClaimDecision::Parked(Arc::clone(record)),
         State::Released => write(claim.fresh_claim(record.token, version()), Meaning::Fresh),
         State::Running | State::Undoing if record.attempt_id == claim.attempt_id => {
-            Decision::Mine(Arc::clone(record))
+            ClaimDecision::Mine(Arc::clone(record))
         }
         State::Running | State::Undoing if !record.lease_is_over(snapshot.now) => {
-            Decision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
+            ClaimDecision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
         }
         State::Undoing if is_spent(record, claim.max_takeovers) => write(
             claim.mark_unsettled(record, State::Parked, on_crash, version()),

@@ -16,9 +16,9 @@ mod steps;
 
 pub(crate) use self::numbered::read;
 pub use self::{
-    decide::{Claim, Decision, Meaning, decide, first, replays},
+    decide::{Claim, ClaimDecision, Meaning, decide, first, replays},
     holding::{Beat, Ending, Holding, Refusal},
-    numbered::{Next, Numbered},
+    numbered::{CallNumber, Next},
     settle::{Settlement, settle},
     steps::{StepDecision, TAKING_STEPS, decide_step, takes_steps},
 };

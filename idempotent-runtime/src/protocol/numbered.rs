@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Claim, Decision, Ending, Holding, Meaning, Refusal, decide, first,
-    sequence::{self, Applied, Gaps, Stored, Value},
+    Claim, ClaimDecision, Ending, Holding, Meaning, Refusal, decide, first,
+    sequence::{self, Applied, Gaps, LastValue, StoredStream},
 };
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
@@ -15,7 +15,7 @@ use crate::{
 
 /// All that a call of a stream says beside its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Numbered {
+pub struct CallNumber {
     /// Its number.
     pub number: u64,
     /// Which numbers may be missing.
@@ -34,14 +34,14 @@ pub struct Numbered {
 )]
 pub enum Next {
     /// A step that calls without a number know, too.
-    Decided(Decision),
-    /// As [`sequence::Decision::Past`].
+    Decided(ClaimDecision),
+    /// As [`sequence::StreamDecision::Past`].
     Past(u64),
-    /// As [`sequence::Decision::Gap`].
+    /// As [`sequence::StreamDecision::Gap`].
     Gap(u64),
-    /// As [`sequence::Decision::AwaitGap`].
+    /// As [`sequence::StreamDecision::AwaitGap`].
     AwaitGap(u64),
-    /// As [`sequence::Decision::Overtaken`].
+    /// As [`sequence::StreamDecision::Overtaken`].
     Overtaken(Arc<Record>),
     /// The call is refused: the record is no stream that this build can read.
     Damaged,
@@ -66,30 +66,36 @@ impl Claim {
         };
         let stands = || Arc::clone(record);
         Next::Decided(match decision {
-            sequence::Decision::Mine => Decision::Mine(stands()),
-            sequence::Decision::Replay(_) => Decision::Replay(answer(record, stored)),
-            sequence::Decision::KeyReused => {
-                Decision::KeyReused(about(record, stored, numbered.number))
+            sequence::StreamDecision::Mine => ClaimDecision::Mine(stands()),
+            sequence::StreamDecision::Replay(_) => ClaimDecision::Replay(answer(record, stored)),
+            sequence::StreamDecision::KeyReused => {
+                ClaimDecision::KeyReused(about(record, stored, numbered.number))
             }
-            sequence::Decision::InProgress(_, left) => Decision::InProgress(stands(), left),
-            sequence::Decision::Uncertain(_) => Decision::Uncertain(stands()),
-            sequence::Decision::Parked(_) => Decision::Parked(stands()),
-            sequence::Decision::Overtaken(_) => return Next::Overtaken(stands()),
+            sequence::StreamDecision::InProgress(_, left) => {
+                ClaimDecision::InProgress(stands(), left)
+            }
+            sequence::StreamDecision::Uncertain(_) => ClaimDecision::Uncertain(stands()),
+            sequence::StreamDecision::Parked(_) => ClaimDecision::Parked(stands()),
+            sequence::StreamDecision::Overtaken(_) => return Next::Overtaken(stands()),
             other => return self.write(Some((record, stored)), other),
         })
     }
 
     /// The step that needs no record to stand.
-    fn write(&self, stands: Option<(&Arc<Record>, &Stored)>, decision: sequence::Decision) -> Next {
+    fn write(
+        &self,
+        stands: Option<(&Arc<Record>, &StoredStream)>,
+        decision: sequence::StreamDecision,
+    ) -> Next {
         match decision {
-            sequence::Decision::Past { last } => Next::Past(last),
-            sequence::Decision::Gap { expected } => Next::Gap(expected),
-            sequence::Decision::AwaitGap { expected } => Next::AwaitGap(expected),
-            sequence::Decision::Write {
+            sequence::StreamDecision::Past { last } => Next::Past(last),
+            sequence::StreamDecision::Gap { expected } => Next::Gap(expected),
+            sequence::StreamDecision::AwaitGap { expected } => Next::AwaitGap(expected),
+            sequence::StreamDecision::Write {
                 seen,
                 draft,
                 meaning,
-            } => Next::Decided(Decision::Write {
+            } => Next::Decided(ClaimDecision::Write {
                 seen,
                 draft: self.draft(stands, &draft),
                 meaning: Meaning::from(meaning),
@@ -100,7 +106,11 @@ impl Claim {
 
     /// The draft of the record. A call that only leaves a number to be settled keeps the holder of
     /// that number.
-    fn draft(&self, stands: Option<(&Arc<Record>, &Stored)>, draft: &sequence::Draft) -> Draft {
+    fn draft(
+        &self,
+        stands: Option<(&Arc<Record>, &StoredStream)>,
+        draft: &sequence::StreamDraft,
+    ) -> Draft {
         let is_mine = draft.attempt_id == self.attempt_id;
         let stood = stands.and_then(|(_, stored)| stored.stream.running);
         let number = draft.running.map(|running| running.number);
@@ -111,7 +121,8 @@ impl Claim {
             _ => &self.holder,
         };
         let before = stands.map(|(_, stored)| stored);
-        let draft = Stored::draft(before, draft, subject, holder.clone(), Value::default());
+        let draft =
+            StoredStream::draft(before, draft, subject, holder.clone(), LastValue::default());
         Draft {
             keep: self.keep,
             ..draft
@@ -126,7 +137,7 @@ impl Claim {
         };
         let claim = self.of_stream(&numbered);
         match sequence::decide(&claim, None, Time::from_micros(0), version) {
-            sequence::Decision::Write { draft, .. } => Some(self.draft(None, &draft)),
+            sequence::StreamDecision::Write { draft, .. } => Some(self.draft(None, &draft)),
             _ => None,
         }
     }
@@ -140,15 +151,15 @@ impl Claim {
     /// As [`Claim::renew`], for any claim.
     #[must_use]
     pub fn renewal(&self, record: &Record, version: Version) -> Draft {
-        match (self.numbered, Stored::read(record)) {
+        match (self.numbered, StoredStream::read(record)) {
             (Some(numbered), Ok(stored)) => {
                 let draft = self.of_stream(&numbered).renew(&stored.stream, version);
-                let draft = Stored::draft(
+                let draft = StoredStream::draft(
                     Some(&stored),
                     &draft,
                     None,
                     self.holder.clone(),
-                    Value::default(),
+                    LastValue::default(),
                 );
                 Draft {
                     keep: self.keep,
@@ -188,21 +199,21 @@ impl Claim {
         attempt: u32,
         on_crash: OnCrash,
         meaning: Meaning,
-        stream: Option<&Stored>,
+        stream: Option<&StoredStream>,
     ) -> Holding {
         let holding = Holding::new(self, attempt, on_crash, meaning);
         let held = self.numbered.zip(stream).and_then(|(numbered, stored)| {
             let claim = self.of_stream(&numbered);
             Some(HeldNumber {
-                holding: sequence::Holding::standing(&claim, &stored.stream)?,
+                holding: sequence::StreamHolding::standing(&claim, &stored.stream)?,
                 before: stored.clone(),
             })
         });
         holding.of_number(held)
     }
 
-    fn of_stream(&self, numbered: &Numbered) -> sequence::Claim {
-        sequence::Claim {
+    fn of_stream(&self, numbered: &CallNumber) -> sequence::StreamClaim {
+        sequence::StreamClaim {
             number: numbered.number,
             fingerprint: self.subject.fingerprint.fingerprint(),
             attempt_id: self.attempt_id,
@@ -215,27 +226,27 @@ impl Claim {
     }
 }
 
-impl From<sequence::Meaning> for Meaning {
-    fn from(meaning: sequence::Meaning) -> Self {
+impl From<sequence::StreamMeaning> for Meaning {
+    fn from(meaning: sequence::StreamMeaning) -> Self {
         match meaning {
-            sequence::Meaning::Fresh => Self::Fresh,
-            sequence::Meaning::Takeover => Self::Takeover,
-            sequence::Meaning::LeaveUncertain => Self::LeaveUncertain,
-            sequence::Meaning::Park => Self::Park,
+            sequence::StreamMeaning::Fresh => Self::Fresh,
+            sequence::StreamMeaning::Takeover => Self::Takeover,
+            sequence::StreamMeaning::LeaveUncertain => Self::LeaveUncertain,
+            sequence::StreamMeaning::Park => Self::Park,
         }
     }
 }
 
 /// Reads the stream of a record, where one stands.
-pub(crate) fn read(record: Option<&Record>) -> Result<Option<Stored>, sequence::Damaged> {
-    record.map(Stored::read).transpose()
+pub(crate) fn read(record: Option<&Record>) -> Result<Option<StoredStream>, sequence::Damaged> {
+    record.map(StoredStream::read).transpose()
 }
 
 /// A number that is held, with the stream as its claim found it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct HeldNumber {
-    holding: sequence::Holding,
-    before: Stored,
+    holding: sequence::StreamHolding,
+    before: StoredStream,
 }
 
 impl HeldNumber {
@@ -243,7 +254,7 @@ impl HeldNumber {
         self.draft(
             plain,
             &self.holding.heartbeat(plain.version),
-            Value::default(),
+            LastValue::default(),
         )
     }
 
@@ -253,8 +264,9 @@ impl HeldNumber {
         self.draft(plain, &self.holding.end(&ending, plain.version), moved)
     }
 
-    fn draft(&self, plain: &Draft, draft: &sequence::Draft, moved: Value) -> Draft {
-        let draft = Stored::draft(Some(&self.before), draft, None, plain.holder.clone(), moved);
+    fn draft(&self, plain: &Draft, draft: &sequence::StreamDraft, moved: LastValue) -> Draft {
+        let draft =
+            StoredStream::draft(Some(&self.before), draft, None, plain.holder.clone(), moved);
         Draft {
             keep: plain.keep,
             ..draft
@@ -268,15 +280,15 @@ impl HeldNumber {
         let (ending, _) = of_stream(ending);
         let stream = stored.as_ref().map(|it| &it.stream);
         match (self.holding.refused(&ending, stream), &snapshot.record) {
-            (sequence::Refusal::Again(version), _) => Refusal::Again(version),
-            (sequence::Refusal::Stands, Some(record)) => Refusal::Stands(Arc::clone(record)),
+            (sequence::StreamRefusal::Again(version), _) => Refusal::Again(version),
+            (sequence::StreamRefusal::Stands, Some(record)) => Refusal::Stands(Arc::clone(record)),
             (_, record) => Refusal::Lost(record.clone()),
         }
     }
 
     /// The record as the answer to this number; `None` where it has none.
     pub(super) fn answer(&self, record: &Arc<Record>) -> Option<Arc<Record>> {
-        let stored = Stored::read(record).ok()?;
+        let stored = StoredStream::read(record).ok()?;
         let last = stored.stream.last.filter(|last| {
             last.number == self.holding.number() && last.fingerprint == self.holding.fingerprint()
         });
@@ -288,28 +300,28 @@ impl HeldNumber {
     }
 }
 
-fn of_stream(ending: &Ending) -> (sequence::Ending, Value) {
+fn of_stream(ending: &Ending) -> (sequence::StreamEnding, LastValue) {
     let ending = match ending {
         Ending::Done(outcome) | Ending::Undo(outcome) | Ending::LeftToUndo(outcome) => {
-            let value = Value {
+            let value = LastValue {
                 schema: outcome.schema,
                 bytes: outcome.bytes.clone(),
             };
-            return (sequence::Ending::Done(outcome.kind), value);
+            return (sequence::StreamEnding::Done(outcome.kind), value);
         }
         // A number has no steps.
-        Ending::Release | Ending::GiveBack => sequence::Ending::Release,
-        Ending::Uncertain => sequence::Ending::Uncertain,
-        Ending::Unpolled => sequence::Ending::Unpolled,
-        Ending::Stopped | Ending::NotUndone | Ending::Left => sequence::Ending::Stopped,
+        Ending::Release | Ending::GiveBack => sequence::StreamEnding::Release,
+        Ending::Uncertain => sequence::StreamEnding::Uncertain,
+        Ending::Unpolled => sequence::StreamEnding::Unpolled,
+        Ending::Stopped | Ending::NotUndone | Ending::Left => sequence::StreamEnding::Stopped,
     };
-    (ending, Value::default())
+    (ending, LastValue::default())
 }
 
 /// The record, as one of a plain call that ended as the last number did.
-fn answer(record: &Record, stored: &Stored) -> Arc<Record> {
+fn answer(record: &Record, stored: &StoredStream) -> Arc<Record> {
     let kind = match stored.stream.last.map(|last| last.answer) {
-        Some(sequence::Answer::Recorded(kind)) => kind,
+        Some(sequence::CopyAnswer::Recorded(kind)) => kind,
         _ => OutcomeKind::NotReplayable,
     };
     let mut answer = record.clone();
@@ -327,7 +339,7 @@ fn answer(record: &Record, stored: &Stored) -> Arc<Record> {
 
 /// The part of the record that is about `number`: for another number than the record's, it tells no
 /// more than the fingerprint.
-fn about(record: &Arc<Record>, stored: &Stored, number: u64) -> Arc<Record> {
+fn about(record: &Arc<Record>, stored: &StoredStream, number: u64) -> Arc<Record> {
     match stored.stream.last {
         Some(last) if last.number == number => answer(record, stored),
         _ => Arc::clone(record),

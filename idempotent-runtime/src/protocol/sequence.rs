@@ -16,10 +16,10 @@
 //! stands beside `running`, so that a larger one that did nothing puts it back.
 //!
 //! A store needs nothing new. Each write stands where `seen` stands, as every swap does, and every
-//! write sends the whole stream: [`Stored`] turns it into the outcome of a record and back. A draft
-//! keeps `last` unless it says that it moves ([`Last`]). Only [`Ending::Done`], [`settle()`],
-//! [`skip`] and [`end_next`] move the number, and only upwards. A call over an expired stream clears
-//! it.
+//! write sends the whole stream: [`StoredStream`] turns it into the outcome of a record and back. A
+//! draft keeps `last` unless it says that it moves ([`LastChange`]). Only [`StreamEnding::Done`],
+//! [`settle()`], [`skip`] and [`end_next`] move the number, and only upwards. A call over an
+//! expired stream clears it.
 //!
 //! Every decision is made on the primary store. A tier never copies a stream, because its copy may
 //! be past.
@@ -34,9 +34,9 @@ mod tests;
 use std::time::Duration;
 
 pub use self::{
-    holding::{Ending, Holding, Refusal},
-    settle::{NextNumber, Settlement, end_next, settle, skip},
-    stored::{Damaged, Stored, Value},
+    holding::{StreamEnding, StreamHolding, StreamRefusal},
+    settle::{NextNumber, StreamSettlement, end_next, settle, skip},
+    stored::{Damaged, LastValue, StoredStream},
 };
 use crate::{
     fingerprint::Fingerprint,
@@ -54,7 +54,7 @@ pub struct Stream {
     /// The last number that ended.
     pub last: Option<Applied>,
     /// The number that is held, or that waits for an operator.
-    pub running: Option<Running>,
+    pub running: Option<BegunNumber>,
     /// Whose claim it is, or was last.
     pub attempt_id: AttemptId,
     /// When the holder's lease ends, by the store's clock.
@@ -71,12 +71,12 @@ pub struct Applied {
     /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
     /// The answer to a copy.
-    pub answer: Answer,
+    pub answer: CopyAnswer,
 }
 
 /// The answer to a copy of the last number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum CopyAnswer {
     /// The outcome of this kind that was recorded.
     Recorded(OutcomeKind),
     /// Nothing: an operator used the number up.
@@ -85,13 +85,13 @@ pub enum Answer {
 
 /// A number that a call began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Running {
+pub struct BegunNumber {
     /// The number.
     pub number: u64,
     /// Must be equal in a copy.
     pub fingerprint: Fingerprint,
     /// Its state.
-    pub state: Standing,
+    pub state: NumberState,
     /// Says how it goes on when its holder vanishes.
     pub on_crash: OnCrash,
     /// How many holders of this number vanished.
@@ -113,7 +113,7 @@ pub struct Passed {
 
 /// The state of a number that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum NumberState {
     /// A holder has it, or had it and vanished.
     Running,
     /// It is unknown whether it happened.
@@ -124,7 +124,7 @@ pub enum Standing {
 
 /// A call, as it comes to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Claim {
+pub struct StreamClaim {
     /// Its number.
     pub number: u64,
     /// Must be equal in a copy: it is of number and arguments.
@@ -156,15 +156,15 @@ pub enum Gaps {
 
 /// The next version of a stream, as a caller asks a store to write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Draft {
+pub struct StreamDraft {
     /// Names the version that is written.
     pub version: Version,
     /// The token.
     pub token: TokenRule,
     /// The rule for the last number.
-    pub last: Last,
+    pub last: LastChange,
     /// As in the [`Stream`].
-    pub running: Option<Running>,
+    pub running: Option<BegunNumber>,
     /// As in the [`Stream`].
     pub attempt_id: AttemptId,
     /// The end of the lease.
@@ -175,7 +175,7 @@ pub struct Draft {
 
 /// The rule for the last number in a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Last {
+pub enum LastChange {
     /// It stays, with its fingerprint and its outcome.
     Keep,
     /// This one takes its place.
@@ -184,7 +184,7 @@ pub enum Last {
     Forget,
 }
 
-impl Draft {
+impl StreamDraft {
     /// Makes the stream that stands after this draft was written over `previous` at `now`.
     #[must_use]
     pub fn apply(&self, previous: Option<&Stream>, now: Time) -> Stream {
@@ -201,9 +201,9 @@ impl Draft {
                 TokenRule::Above(floor) => floor.next(now),
             },
             last: match self.last {
-                Last::Keep => previous.and_then(|stream| stream.last),
-                Last::Moves(applied) => Some(applied),
-                Last::Forget => None,
+                LastChange::Keep => previous.and_then(|stream| stream.last),
+                LastChange::Moves(applied) => Some(applied),
+                LastChange::Forget => None,
             },
             running: self.running,
             attempt_id: self.attempt_id,
@@ -220,16 +220,16 @@ impl Draft {
     clippy::large_enum_variant,
     reason = "it is taken apart where it is made"
 )]
-pub enum Decision {
+pub enum StreamDecision {
     /// Writes this draft where `seen` stands; if that is refused, it decides again on what stands
     /// there then.
     Write {
         /// The version that was decided upon.
         seen: Option<Version>,
         /// The stream to put there.
-        draft: Draft,
+        draft: StreamDraft,
         /// Its meaning once it is applied.
-        meaning: Meaning,
+        meaning: StreamMeaning,
     },
     /// Holds the number already: the answer to its own claim was lost.
     Mine,
@@ -264,7 +264,7 @@ pub enum Decision {
 
 /// The meaning of a call's write once it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Meaning {
+pub enum StreamMeaning {
     /// It holds the number, and nothing unfinished stands behind it.
     Fresh,
     /// It holds a number, and an earlier holder may have begun that one, or one that it passed: the
@@ -281,21 +281,28 @@ pub enum Meaning {
 ///
 /// The order is the protocol's: nothing or expired, past, last, running, at rest.
 #[must_use]
-pub fn decide(claim: &Claim, stream: Option<&Stream>, now: Time, version: Version) -> Decision {
+pub fn decide(
+    claim: &StreamClaim,
+    stream: Option<&Stream>,
+    now: Time,
+    version: Version,
+) -> StreamDecision {
     let Some(stream) = stream else {
-        return claim.at_rest(None, Last::Keep, version);
+        return claim.at_rest(None, LastChange::Keep, version);
     };
     if stream.is_expired(now) {
-        return claim.at_rest(Some(stream), Last::Forget, version);
+        return claim.at_rest(Some(stream), LastChange::Forget, version);
     }
     match stream.last {
-        Some(last) if claim.number < last.number => return Decision::Past { last: last.number },
+        Some(last) if claim.number < last.number => {
+            return StreamDecision::Past { last: last.number };
+        }
         Some(last) if claim.number == last.number => return last.answers(claim),
         _ => {}
     }
     match &stream.running {
         Some(running) => claim.beside(stream, running, now, version),
-        None => claim.at_rest(Some(stream), Last::Keep, version),
+        None => claim.at_rest(Some(stream), LastChange::Keep, version),
     }
 }
 
@@ -311,7 +318,7 @@ impl Stream {
     #[must_use]
     pub fn is_expired(&self, now: Time) -> bool {
         let is_free = self.running.is_none_or(|running| {
-            running.state == Standing::Running
+            running.state == NumberState::Running
                 && running.on_crash == OnCrash::Rerun
                 && self.lease_is_over(now)
         });
@@ -319,11 +326,11 @@ impl Stream {
     }
 
     /// The draft that changes only the version.
-    fn touched(&self, version: Version) -> Draft {
-        Draft {
+    fn touched(&self, version: Version) -> StreamDraft {
+        StreamDraft {
             version,
             token: TokenRule::Keep,
-            last: Last::Keep,
+            last: LastChange::Keep,
             running: self.running,
             attempt_id: self.attempt_id,
             lease: Moment::Keep,
@@ -336,30 +343,32 @@ impl Applied {
     /// Whether the number was applied, and the outcome that it had could not be kept.
     #[must_use]
     pub fn lacks_outcome(&self) -> bool {
-        self.answer == Answer::Recorded(OutcomeKind::NotReplayable)
+        self.answer == CopyAnswer::Recorded(OutcomeKind::NotReplayable)
     }
 
-    fn answers(&self, claim: &Claim) -> Decision {
+    fn answers(&self, claim: &StreamClaim) -> StreamDecision {
         match self.answer {
-            Answer::Skipped => Decision::Past { last: self.number },
-            Answer::Recorded(_) if self.fingerprint != claim.fingerprint => Decision::KeyReused,
-            Answer::Recorded(kind) => Decision::Replay(kind),
+            CopyAnswer::Skipped => StreamDecision::Past { last: self.number },
+            CopyAnswer::Recorded(_) if self.fingerprint != claim.fingerprint => {
+                StreamDecision::KeyReused
+            }
+            CopyAnswer::Recorded(kind) => StreamDecision::Replay(kind),
         }
     }
 }
 
-impl Running {
+impl BegunNumber {
     /// Whether an earlier holder may have begun this number, or one that it passed.
     fn is_begun_before(&self) -> bool {
         self.takeovers > 0 || self.passed.is_some()
     }
 
     /// The number that this one passed, as it stood.
-    fn put_back(&self) -> Option<Running> {
-        self.passed.map(|passed| Running {
+    fn put_back(&self) -> Option<BegunNumber> {
+        self.passed.map(|passed| BegunNumber {
             number: passed.number,
             fingerprint: passed.fingerprint,
-            state: Standing::Running,
+            state: NumberState::Running,
             on_crash: OnCrash::Rerun,
             takeovers: passed.takeovers,
             passed: None,

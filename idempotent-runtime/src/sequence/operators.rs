@@ -104,10 +104,12 @@ impl<G> Sequence<G> {
                 number: running.number,
                 since: now.since(record.created),
                 standing: match running.state {
-                    sequence::Standing::Uncertain => Standing::Uncertain,
-                    sequence::Standing::Parked => Standing::Parked,
-                    sequence::Standing::Running if stream.lease_is_over(now) => Standing::Vanished,
-                    sequence::Standing::Running => Standing::Held {
+                    sequence::NumberState::Uncertain => Standing::Uncertain,
+                    sequence::NumberState::Parked => Standing::Parked,
+                    sequence::NumberState::Running if stream.lease_is_over(now) => {
+                        Standing::Vanished
+                    }
+                    sequence::NumberState::Running => Standing::Held {
                         lease_left: stream.lease_end.since(now),
                     },
                 },

@@ -9,7 +9,7 @@ use crate::{
     handle::Idempotency,
     key::{Key, KeyError, KeyPart},
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage},
-    protocol::{Numbered, sequence::Gaps},
+    protocol::{CallNumber, sequence::Gaps},
     record::limits::check_durations,
     request::{Call, SEQUENCE},
 };
@@ -225,7 +225,7 @@ impl<G> Sequence<G> {
             }
         }
         let (gaps, patience) = self.gaps.gaps();
-        call.number(Numbered {
+        call.number(CallNumber {
             number,
             gaps,
             patience,

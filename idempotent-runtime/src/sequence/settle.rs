@@ -14,7 +14,8 @@ use crate::{
     protocol::{
         read,
         sequence::{
-            self, Answer, Draft, NextNumber, Settlement, Stored, Stream, Value, end_next, skip,
+            self, CopyAnswer, LastValue, NextNumber, StoredStream, Stream, StreamDraft,
+            StreamSettlement, end_next, skip,
         },
     },
     record::{OutcomeKind, Record, Subject, Time, Version},
@@ -45,8 +46,8 @@ pub struct SettleNumber<'a> {
 /// The word of an operator: how it ends a number that was begun, and the next one, where it does.
 struct Word<F> {
     begun: F,
-    next: Option<Answer>,
-    value: Value,
+    next: Option<CopyAnswer>,
+    value: LastValue,
     change: RecordChange,
 }
 
@@ -89,7 +90,7 @@ impl SettleNumber<'_> {
     ///
     /// As [`as_done`](Self::as_done).
     pub async fn release(self) -> Result<(), Error> {
-        self.on_word(Settlement::Released).await
+        self.on_word(StreamSettlement::Released).await
     }
 
     /// It may be tried again, with a fresh budget of takeovers. Only for a parked one, and for one
@@ -100,7 +101,8 @@ impl SettleNumber<'_> {
     /// As [`as_done`](Self::as_done).
     pub async fn resume(self) -> Result<(), Error> {
         let max_takeovers = self.handle.defaults().max_takeovers;
-        self.on_word(Settlement::Resumed { max_takeovers }).await
+        self.on_word(StreamSettlement::Resumed { max_takeovers })
+            .await
     }
 
     /// As [`Sequence::skip`](super::Sequence::skip).
@@ -108,8 +110,8 @@ impl SettleNumber<'_> {
         let number = self.number;
         self.write(Word {
             begun: |stream: &Stream, now, version| skip(stream, number, now, version),
-            next: Some(Answer::Skipped),
-            value: Value::default(),
+            next: Some(CopyAnswer::Skipped),
+            value: LastValue::default(),
             change: RecordChange::Skipped,
         })
         .await
@@ -117,13 +119,13 @@ impl SettleNumber<'_> {
 
     async fn done(self, kind: OutcomeKind, bytes: Vec<u8>) -> Result<(), Error> {
         let number = self.number;
-        let settlement = Settlement::Done(kind);
+        let settlement = StreamSettlement::Done(kind);
         self.write(Word {
             begun: |stream: &Stream, now, version| {
                 sequence::settle(stream, number, &settlement, now, version)
             },
-            next: Some(Answer::Recorded(kind)),
-            value: Value {
+            next: Some(CopyAnswer::Recorded(kind)),
+            value: LastValue {
                 schema: 0,
                 bytes: bytes.into(),
             },
@@ -132,14 +134,14 @@ impl SettleNumber<'_> {
         .await
     }
 
-    async fn on_word(self, settlement: Settlement) -> Result<(), Error> {
+    async fn on_word(self, settlement: StreamSettlement) -> Result<(), Error> {
         let number = self.number;
         self.write(Word {
             begun: |stream: &Stream, now, version| {
                 sequence::settle(stream, number, &settlement, now, version)
             },
             next: None,
-            value: Value::default(),
+            value: LastValue::default(),
             change: RecordChange::Settled,
         })
         .await
@@ -147,7 +149,7 @@ impl SettleNumber<'_> {
 
     async fn write<F>(self, word: Word<F>) -> Result<(), Error>
     where
-        F: Fn(&Stream, Time, Version) -> Option<Draft>,
+        F: Fn(&Stream, Time, Version) -> Option<StreamDraft>,
     {
         let (handle, operation) = (self.handle, self.operation);
         let (id, subject) = self.subject.clone()?;
@@ -171,7 +173,7 @@ impl SettleNumber<'_> {
             };
             let holder = record.map_or_else(|| handle.holder(), |record| record.holder.clone());
             let value = word.value.clone();
-            let draft = Stored::draft(stands.as_ref(), &draft, subject, holder, value);
+            let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);
             let seen = record.map(|record| record.version);
             let attempt = record.map_or(1, |record| record.attempt);
             match put(handle, &id, seen, &draft).await? {
@@ -190,11 +192,11 @@ impl SettleNumber<'_> {
     fn next(
         &self,
         id: &RecordId,
-        stands: Option<&Stored>,
+        stands: Option<&StoredStream>,
         record: Option<&Record>,
-        answer: Option<Answer>,
+        answer: Option<CopyAnswer>,
         now: Time,
-    ) -> Option<(Draft, Option<Fingerprint>)> {
+    ) -> Option<(StreamDraft, Option<Fingerprint>)> {
         let answer = answer?;
         let stream = stands.map(|stored| &stored.stream);
         let failing = self.handle.engine().failing().of(id);
@@ -205,8 +207,8 @@ impl SettleNumber<'_> {
         let begun = begun.filter(|it| last.is_none_or(|last| last.fingerprint != *it));
         let known = failed.as_ref().map(|(_, it)| *it).or(begun);
         let fingerprint = match answer {
-            Answer::Skipped => known.unwrap_or(Fingerprint::from_bytes([0; 32])),
-            Answer::Recorded(_) => known?,
+            CopyAnswer::Skipped => known.unwrap_or(Fingerprint::from_bytes([0; 32])),
+            CopyAnswer::Recorded(_) => known?,
         };
         let next = NextNumber {
             number: self.number,
@@ -228,7 +230,7 @@ fn about(subject: &Subject, fingerprint: Fingerprint) -> Arc<Subject> {
     })
 }
 
-pub(super) fn stored(record: &Record) -> Result<Stored, Error> {
+pub(super) fn stored(record: &Record) -> Result<StoredStream, Error> {
     match read(Some(record)) {
         Ok(Some(stored)) => Ok(stored),
         Ok(None) | Err(_) => Err(crate::run::damaged()),
@@ -243,7 +245,7 @@ fn why_not(stream: Option<&Stream>, number: u64, now: Time) -> NotSettled {
     let last = stream.last.map(|last| last.number);
     let is_held = stream
         .running
-        .is_some_and(|it| it.state == sequence::Standing::Running);
+        .is_some_and(|it| it.state == sequence::NumberState::Running);
     match stream.running {
         _ if is_held
             && stream
@@ -256,7 +258,7 @@ fn why_not(stream: Option<&Stream>, number: u64, now: Time) -> NotSettled {
         Some(running) if running.number != number => NotSettled::OtherNumber,
         None => NotSettled::OtherNumber,
         Some(running)
-            if running.state == sequence::Standing::Running && !stream.lease_is_over(now) =>
+            if running.state == sequence::NumberState::Running && !stream.lease_is_over(now) =>
         {
             NotSettled::StillRunning
         }

@@ -80,7 +80,7 @@ where
 }
 
 /// A step that runs.
-type Running<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+type StepFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// A step that is being described; [`step`] makes one.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     pub fn reconcile<A, Q, Fut, T, E>(
         self,
         ask: A,
-    ) -> StepCall<'a, impl FnOnce(StepContext) -> Running<'a, T, E>, P, K, U>
+    ) -> StepCall<'a, impl FnOnce(StepContext) -> StepFuture<'a, T, E>, P, K, U>
     where
         F: FnOnce(StepContext) -> Fut + Send + 'a,
         Fut: Future<Output = Result<T, E>> + Send + 'a,
@@ -171,7 +171,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
             lives,
         } = self;
         described.on_crash = OnCrash::Reconcile;
-        let body = move |context: StepContext| -> Running<'a, T, E> {
+        let body = move |context: StepContext| -> StepFuture<'a, T, E> {
             Box::pin(async move {
                 if context.asks {
                     match ask(context.clone()).await {
@@ -384,7 +384,7 @@ where
     U: MayUndo<T, K> + Send + 'a,
 {
     type Output = Result<T, E>;
-    type IntoFuture = Running<'a, T, E>;
+    type IntoFuture = StepFuture<'a, T, E>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())

@@ -16,7 +16,7 @@ use crate::{
     policy::OnCrash,
     protocol::{StepDecision, decide_step},
     record::{RawOutcome, Step, StepName, StepState, Version, label::STEP_NAME},
-    run::typed::record::Place,
+    run::typed::record::OutcomePlace,
     store::StoreError,
 };
 
@@ -158,8 +158,8 @@ impl Permit {
     }
 
     /// The place where its outcome is kept.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
+    pub(super) fn place(&self) -> OutcomePlace<'_> {
+        OutcomePlace {
             operation: self.attempt.operation(),
             id: self.attempt.id(),
             coder: self.engine.coder(),

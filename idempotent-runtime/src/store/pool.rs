@@ -59,7 +59,7 @@ const NEW: Duration = Duration::from_secs(10);
 
 /// The place of the server: asked at every connection, because passwords may change.
 #[derive(Clone)]
-pub(crate) struct Place<O>(Arc<dyn Fn() -> O + Send + Sync>);
+pub(crate) struct ServerPlace<O>(Arc<dyn Fn() -> O + Send + Sync>);
 
 /// How many connections there may be, and how long each wait may take.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub(crate) struct PooledConnection<'a, S: Server> {
     _permit: SemaphorePermit<'a>,
 }
 
-impl<O: ConnectOptions> Place<O> {
+impl<O: ConnectOptions> ServerPlace<O> {
     pub(crate) fn of_options(options: O) -> Self {
         Self(Arc::new(move || options.clone()))
     }

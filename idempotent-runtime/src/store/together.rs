@@ -36,7 +36,7 @@ use tokio::{
 };
 
 pub(crate) use self::queue::Write;
-use self::queue::{Job, MOST_BYTES, Queue, Turn};
+use self::queue::{Job, MOST_BYTES, Queue, Ticket};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
@@ -59,13 +59,13 @@ pub(crate) const CONNECTIONS: u32 = 4;
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
 /// The answer to one of many writes; `None` if it was not written, and has to be written alone.
-pub(crate) type Answer = Option<Result<Swap, StoreError>>;
+pub(crate) type WriteAnswer = Option<Result<Swap, StoreError>>;
 
 /// A store that can write many records at once.
 pub(crate) trait WriteTogether: Store {
     /// Writes each draft under the same conditions as [`Store::swap`], and returns the answers in
     /// the same order. No id is there twice.
-    fn write_together(&self, writes: &[Write]) -> impl Future<Output = Vec<Answer>> + Send;
+    fn write_together(&self, writes: &[Write]) -> impl Future<Output = Vec<WriteAnswer>> + Send;
 }
 
 #[derive(Debug, Default)]
@@ -123,7 +123,7 @@ impl<S: WriteTogether> Shared<S> {
         };
         if write.bytes() <= MOST_BYTES {
             let (turn, answer) = self.enter(write);
-            let _place = Place { shared: self, turn };
+            let _place = TicketGuard { shared: self, turn };
             match answer.await {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => {}
@@ -135,7 +135,7 @@ impl<S: WriteTogether> Shared<S> {
     }
 
     /// Puts a write into the queue, and sees to it that a task takes it out.
-    fn enter(self: &Arc<Self>, write: Write) -> (Turn, Receiver<Answer>) {
+    fn enter(self: &Arc<Self>, write: Write) -> (Ticket, Receiver<WriteAnswer>) {
         let (caller, answer) = oneshot::channel();
         let mut waiting = self.lock();
         let turn = waiting.queue.push(Job { write, caller });
@@ -224,12 +224,12 @@ impl<S: WriteTogether> Drop for Batches<S> {
 }
 
 /// A caller's place in the queue: a caller that goes away leaves it.
-struct Place<'a, S: WriteTogether> {
+struct TicketGuard<'a, S: WriteTogether> {
     shared: &'a Shared<S>,
-    turn: Turn,
+    turn: Ticket,
 }
 
-impl<S: WriteTogether> Drop for Place<'_, S> {
+impl<S: WriteTogether> Drop for TicketGuard<'_, S> {
     fn drop(&mut self) {
         // Dropped after the lock is free.
         let _left = self.shared.lock().queue.remove(self.turn);

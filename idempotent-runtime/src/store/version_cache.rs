@@ -30,9 +30,9 @@ const LONGEST: usize = 512;
 /// Knows a record in the place that a part of its id names. There is no room for any until there is
 /// one.
 #[derive(Default)]
-pub(crate) struct VersionCache(OnceLock<Box<[Place]>>);
+pub(crate) struct VersionCache(OnceLock<Box<[CacheSlot]>>);
 
-type Place = Mutex<Option<Arc<CachedVersion>>>;
+type CacheSlot = Mutex<Option<Arc<CachedVersion>>>;
 
 /// A version of a record, as it stood when it was written or seen.
 #[derive(Debug)]

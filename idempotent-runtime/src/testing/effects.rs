@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug)]
 pub struct EffectLog {
-    place: Arc<Place>,
+    place: Arc<LogPlace>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum LogPlace {
     Memory(Mutex<Vec<Effect>>),
     Disk { path: PathBuf, file: File },
 }
@@ -54,7 +54,7 @@ impl EffectLog {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            place: Arc::new(Place::Memory(Mutex::new(Vec::new()))),
+            place: Arc::new(LogPlace::Memory(Mutex::new(Vec::new()))),
         }
     }
 
@@ -67,7 +67,7 @@ impl EffectLog {
         let path = path.as_ref().to_path_buf();
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(Self {
-            place: Arc::new(Place::Disk { path, file }),
+            place: Arc::new(LogPlace::Disk { path, file }),
         })
     }
 
@@ -89,11 +89,11 @@ impl EffectLog {
             process: std::process::id(),
         };
         match &*self.place {
-            Place::Memory(effects) => effects
+            LogPlace::Memory(effects) => effects
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(effect),
-            Place::Disk { file, .. } => {
+            LogPlace::Disk { file, .. } => {
                 let mut line = serde_json::to_vec(&effect)?;
                 line.push(b'\n');
                 let mut file = file;
@@ -112,11 +112,11 @@ impl EffectLog {
     /// It fails if the file cannot be read, or holds something else.
     pub fn entries(&self) -> io::Result<Vec<Effect>> {
         match &*self.place {
-            Place::Memory(effects) => Ok(effects
+            LogPlace::Memory(effects) => Ok(effects
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone()),
-            Place::Disk { path, .. } => {
+            LogPlace::Disk { path, .. } => {
                 let text = std::fs::read_to_string(path)?;
                 let whole = text.rfind('\n').map_or("", |end| &text[..end]);
                 whole

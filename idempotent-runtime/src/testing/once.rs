@@ -93,7 +93,7 @@ fn is_same<T: PartialEq, E: Debug>(one: &Result<T, E>, other: &Result<T, E>) -> 
     }
 }
 
-struct Running<F: Future> {
+struct RunningCall<F: Future> {
     future: Pin<Box<F>>,
     output: Option<F::Output>,
 }
@@ -101,7 +101,7 @@ struct Running<F: Future> {
 /// Drives futures side by side in this task.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures
-        .map(|future| Running {
+        .map(|future| RunningCall {
             future: Box::pin(future),
             output: None,
         })

@@ -3,12 +3,12 @@
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqliteConnection};
 
 use idempotent_runtime::{
-    __client::{Found, Step, TablePrefix, is_usable, missing, sqlite_failure},
+    __client::{Found, SchemaStep, TablePrefix, is_usable, missing, sqlite_failure},
     StoreError, StoreErrorKind,
 };
 
 /// Every step that was ever released, oldest first. A released step never changes.
-fn steps(prefix: &TablePrefix) -> [Step; 3] {
+fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
     let first = format!(
         "CREATE TABLE {prefix}calls (
     origin TEXT NOT NULL,
@@ -62,7 +62,7 @@ CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT N
     let begins = format!("ALTER TABLE {prefix}calls ADD COLUMN begun BLOB;\n");
     // An older build would send the calls of a newer journal by other rules: none of these steps
     // leaves room for older builds.
-    let step = |text, usable_from| Step { text, usable_from };
+    let step = |text, usable_from| SchemaStep { text, usable_from };
     [step(first, 1), step(accounts, 2), step(begins, 3)]
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn migrate(
         clear(&mut transaction, prefix, doing).await?;
     }
     if !is_usable(found, steps.len(), doing)? {
-        for (Found { version, .. }, Step { text, .. }) in missing(&steps, found) {
+        for (Found { version, .. }, SchemaStep { text, .. }) in missing(&steps, found) {
             let step =
                 format!("{text}INSERT INTO {prefix}calls_schema (version) VALUES ({version});");
             transaction

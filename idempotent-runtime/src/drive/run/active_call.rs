@@ -221,8 +221,8 @@ impl ActiveCall {
         &'a mut self,
         attempt: &'a Attempt,
         body: Pin<&'a mut Option<B>>,
-    ) -> Running<'a, B> {
-        Running {
+    ) -> RunningBody<'a, B> {
+        RunningBody {
             call: self,
             attempt,
             body,
@@ -341,13 +341,13 @@ impl Drop for ActiveCall {
 
 /// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the
 /// record is given up: the next attempt meets nothing of it.
-pub(crate) struct Running<'a, B> {
+pub(crate) struct RunningBody<'a, B> {
     call: &'a mut ActiveCall,
     attempt: &'a Attempt,
     body: Pin<&'a mut Option<B>>,
 }
 
-impl<B: Future> Future for Running<'_, B> {
+impl<B: Future> Future for RunningBody<'_, B> {
     type Output = B::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
@@ -363,7 +363,7 @@ impl<B: Future> Future for Running<'_, B> {
     }
 }
 
-impl<B> Drop for Running<'_, B> {
+impl<B> Drop for RunningBody<'_, B> {
     fn drop(&mut self) {
         let (body, attempt) = (&mut self.body, self.attempt);
         last_words::inside(&self.call.span, || attempt.dropping(&mut || body.set(None)));

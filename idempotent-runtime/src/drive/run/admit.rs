@@ -17,7 +17,7 @@ use crate::{
     identity::RecordId,
     observe::UnprotectedReason,
     policy::{InFlight, OnOutage},
-    protocol::{Claim, Decision, Meaning, decide, first, sequence::Stored},
+    protocol::{Claim, ClaimDecision, Meaning, decide, first, sequence::StoredStream},
     record::{Draft, FencingToken, Record, Time, TokenRule, Version},
     request::Request,
     run::held::{ClaimGrant, HeldLease, PendingClaim},
@@ -222,8 +222,8 @@ impl<'a> Admitting<'a> {
     ) -> Result<Option<Snapshot>, Admission> {
         match self.decide_here(&snapshot, sent_at) {
             Next::Write(next) if next.meaning.leaves() => match Box::pin(self.leave(*next)).await {
-                Ok(Left::Refused(refused)) => Err(Admission::Refused(refused)),
-                Ok(Left::Moved(stands)) => Ok(Some(stands)),
+                Ok(LeaveResult::Refused(refused)) => Err(Admission::Refused(refused)),
+                Ok(LeaveResult::Moved(stands)) => Ok(Some(stands)),
                 Err(error) => Err(Box::pin(self.without_store(error)).await),
             },
             Next::Write(next) => {
@@ -246,7 +246,7 @@ impl<'a> Admitting<'a> {
     }
 
     /// Leaves a record whose holder vanished to be settled.
-    async fn leave(&self, plan: Plan) -> Result<Left, StoreError> {
+    async fn leave(&self, plan: Plan) -> Result<LeaveResult, StoreError> {
         let Plan {
             seen,
             mut draft,
@@ -265,13 +265,13 @@ impl<'a> Admitting<'a> {
                     if stands.is_some_and(|version| sent.contains(&version)) {
                         break;
                     }
-                    return Ok(Left::Moved(snapshot));
+                    return Ok(LeaveResult::Moved(snapshot));
                 }
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
             draft.version = Version::random();
         }
-        Ok(Left::Refused(self.left(&draft, meaning)))
+        Ok(LeaveResult::Refused(self.left(&draft, meaning)))
     }
 
     /// Tells whether the lease of what was sent then is over: the store was slow to answer, or this
@@ -336,7 +336,7 @@ impl<'a> Admitting<'a> {
             meaning: plan.meaning,
             error: draft.outcome.clone(),
             keeps_undos: draft.has_open_undos(),
-            stream: Stored::written(draft),
+            stream: StoredStream::written(draft),
             sent_at,
         })
     }
@@ -358,12 +358,14 @@ impl<'a> Admitting<'a> {
                     return Admission::Refused(error.into());
                 };
                 match decide(self.claim, &snapshot, Version::random) {
-                    Decision::Replay(record) => Admission::Recorded {
+                    ClaimDecision::Replay(record) => Admission::Recorded {
                         record,
                         now: snapshot.now,
                         waited: self.waited,
                     },
-                    Decision::KeyReused(record) => Admission::Refused(self.key_reused(&record)),
+                    ClaimDecision::KeyReused(record) => {
+                        Admission::Refused(self.key_reused(&record))
+                    }
                     _ => Admission::Refused(error.into()),
                 }
             }
@@ -372,10 +374,10 @@ impl<'a> Admitting<'a> {
     }
 }
 
-fn is_fresh(decision: &Decision) -> bool {
+fn is_fresh(decision: &ClaimDecision) -> bool {
     matches!(
         decision,
-        Decision::Write {
+        ClaimDecision::Write {
             meaning: Meaning::Fresh,
             ..
         }
@@ -383,7 +385,7 @@ fn is_fresh(decision: &Decision) -> bool {
 }
 
 /// The outcome of leaving a record to be settled.
-enum Left {
+enum LeaveResult {
     /// It is left so, which refuses the call.
     Refused(Error),
     /// Something else stands there.

@@ -18,7 +18,7 @@ use crate::{
     identity::RecordId,
     observe::RecordChange,
     policy::OnCrash,
-    protocol::{Claim, Ending, Meaning, sequence::Stored},
+    protocol::{Claim, Ending, Meaning, sequence::StoredStream},
     race::race,
     record::{FencingToken, RawOutcome, Version},
     request::Request,
@@ -51,7 +51,7 @@ pub(crate) struct ClaimGrant {
     /// Whether the record stays because undos are open.
     pub(crate) keeps_undos: bool,
     /// The stream of a call with a number, as it stands.
-    pub(crate) stream: Option<Stored>,
+    pub(crate) stream: Option<StoredStream>,
     /// When the claim was sent, by the holder's timer.
     pub(crate) sent_at: Duration,
 }

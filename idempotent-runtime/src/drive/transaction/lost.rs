@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Isolation, PAUSE, SqlDatabase, Transact, connection::OwnedConnection};
 use crate::{
-    protocol::sequence::Stored,
+    protocol::sequence::StoredStream,
     race::race,
     record::{Draft, Record},
     run::RecordedIn,
@@ -106,9 +106,9 @@ impl Stands {
         if record.attempt_id == written.attempt_id {
             return Self::Itself;
         }
-        let number = |stored: Stored| stored.stream.last.map(|last| last.number);
-        let ours = Stored::written(written).and_then(number);
-        let stands = Stored::read(record).ok().and_then(number);
+        let number = |stored: StoredStream| stored.stream.last.map(|last| last.number);
+        let ours = StoredStream::written(written).and_then(number);
+        let stands = StoredStream::read(record).ok().and_then(number);
         match ours.zip(stands) {
             Some((ours, stands)) if stands >= ours => Self::Later,
             _ => Self::Nothing,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::{
         policy::OnCrash,
-        protocol::{Claim, Ending, Meaning, Numbered, sample, sequence::Gaps},
+        protocol::{CallNumber, Claim, Ending, Meaning, sample, sequence::Gaps},
         record::{AttemptId, RawOutcome, Time, Version},
     };
 
@@ -130,7 +130,7 @@ mod tests {
     /// The outcome of `number`, as the call `attempt_id` writes it over nothing.
     fn outcome(number: u64, attempt_id: u128) -> Draft {
         let claim = Claim {
-            numbered: Some(Numbered {
+            numbered: Some(CallNumber {
                 number,
                 gaps: Gaps::Accept,
                 patience: Duration::ZERO,
@@ -141,7 +141,7 @@ mod tests {
         let begun = claim
             .opening(Version::from_u128(1))
             .expect("nothing stands");
-        let stored = Stored::written(&begun);
+        let stored = StoredStream::written(&begun);
         let holding = claim.hold(1, OnCrash::Rerun, Meaning::Fresh, stored.as_ref());
         let done = Ending::Done(RawOutcome::value("receipt"));
         holding.end(&done, Version::from_u128(2))

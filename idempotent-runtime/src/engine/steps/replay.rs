@@ -57,12 +57,12 @@ impl std::error::Error for StepDifference {}
 #[derive(Debug)]
 pub(crate) struct Replay {
     recorded: BTreeMap<StepName, Arc<Step>>,
-    course: Mutex<Course>,
+    course: Mutex<ReplayProgress>,
     moved: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Course {
+struct ReplayProgress {
     met: BTreeSet<StepName>,
     new: Vec<String>,
     changed: Option<StepDifference>,
@@ -78,7 +78,7 @@ impl Replay {
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, Course> {
+    fn course(&self) -> MutexGuard<'_, ReplayProgress> {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl Replay {
         self.moved.notified().await;
     }
 
-    fn missing(&self, course: &Course) -> Vec<String> {
+    fn missing(&self, course: &ReplayProgress) -> Vec<String> {
         let ended = self.recorded.values().filter(|step| has_ended(step));
         let missing = ended.filter(|step| !course.met.contains(&step.name));
         missing.map(|step| step.label.to_string()).collect()

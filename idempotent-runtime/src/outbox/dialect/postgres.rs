@@ -17,7 +17,7 @@ use crate::{
     store::{
         StoreError,
         notifications::{Audience, HELLO, listen},
-        pool::{Limits, Place},
+        pool::{Limits, ServerPlace},
         postgres::listen::{Notifications, place},
     },
 };
@@ -79,7 +79,7 @@ impl Dialect for Postgres {
     }
 
     async fn listen(pool: PgPool, channel: String, signal: WakeSignal) {
-        let place = Place::of_pool(pool);
+        let place = ServerPlace::of_pool(pool);
         let mut notifications = Notifications::of(&channel.into(), place, Limits::default());
         listen(&mut notifications, &signal, &signal.is_live).await;
     }

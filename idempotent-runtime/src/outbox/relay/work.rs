@@ -38,7 +38,7 @@ const NEXT_PURGE: Duration = Duration::from_secs(60 * 60);
 const NEXT_WALK: Duration = Duration::from_millis(100);
 
 /// The results of a batch.
-type Answer = Vec<Result<(), PublishError>>;
+type BatchResults = Vec<Result<(), PublishError>>;
 
 /// A relay at work.
 pub(super) struct Work<DB: OutboxDatabase, P> {
@@ -311,7 +311,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
 
     /// Has a batch published, and prolongs the leases meanwhile; also tells whether they may have
     /// been over in between.
-    async fn publish(&mut self, batch: &[Envelope]) -> Result<(Answer, bool), StoreError> {
+    async fn publish(&mut self, batch: &[Envelope]) -> Result<(BatchResults, bool), StoreError> {
         let ends = Instant::now() + self.settings.publish_timeout;
         let (connection, token) = (self.connection.take(), self.token);
         let (mut connection, mut was_late) = (connection, false);

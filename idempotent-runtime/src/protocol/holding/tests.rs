@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    protocol::{Decision, decide, first, sample},
+    protocol::{ClaimDecision, decide, first, sample},
     record::Time,
 };
 
@@ -23,7 +23,7 @@ fn an_uncertain_verdict_leaves_the_stricter_choice_of_a_caller_that_left_it_unce
         now: start.plus(LEASE),
         record: Some(Arc::new(begun.clone())),
     };
-    let Decision::Write { draft: left, .. } = decide(&strict, &late, || Version::from_u128(2))
+    let ClaimDecision::Write { draft: left, .. } = decide(&strict, &late, || Version::from_u128(2))
     else {
         panic!("a lease that is over is not in progress")
     };

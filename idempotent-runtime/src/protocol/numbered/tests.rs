@@ -20,7 +20,7 @@ fn claim(number: u64, attempt_id: u128, (amount, order): (u32, &str)) -> Claim {
             fingerprint: arguments.finish(None).expect("both have an encoding"),
             ..(*claim.subject).clone()
         }),
-        numbered: Some(Numbered {
+        numbered: Some(CallNumber {
             number,
             gaps: Gaps::Accept,
             patience: Duration::ZERO,
@@ -38,11 +38,11 @@ fn decided(claim: &Claim, record: Option<&Arc<Record>>, now: Time) -> Next {
 /// The record that stands after `claim`, and how its caller holds it.
 fn held(claim: &Claim, record: Option<&Arc<Record>>, now: Time) -> (Arc<Record>, Holding) {
     let decided = decided(claim, record, now);
-    let Next::Decided(Decision::Write { draft, meaning, .. }) = decided else {
+    let Next::Decided(ClaimDecision::Write { draft, meaning, .. }) = decided else {
         panic!("{decided:?} writes nothing");
     };
     let stands = Arc::new(draft.apply(record.map(|record| &**record), now));
-    let stored = Stored::read(&stands).expect("it is a stream");
+    let stored = StoredStream::read(&stands).expect("it is a stream");
     let holding = claim.hold(stands.attempt, stands.on_crash, meaning, Some(&stored));
     (stands, holding)
 }
@@ -68,7 +68,7 @@ fn mend_41_the_arguments_of_a_number_that_runs_are_named_where_they_differ() {
     ] {
         let other = claim(2, 3, arguments);
         let decided = decided(&other, Some(&running), NOW);
-        let Next::Decided(Decision::KeyReused(stands)) = decided else {
+        let Next::Decided(ClaimDecision::KeyReused(stands)) = decided else {
             panic!("{decided:?} for {arguments:?}");
         };
         let theirs = stands.subject.fingerprint.digests();

@@ -3,66 +3,72 @@
 use std::time::Duration;
 
 use super::{
-    Claim, Decision, Draft, Ending, Gaps, Holding, Last, Meaning, Passed, Running, Standing, Stream,
+    BegunNumber, Gaps, LastChange, NumberState, Passed, Stream, StreamClaim, StreamDecision,
+    StreamDraft, StreamEnding, StreamHolding, StreamMeaning,
 };
 use crate::{
     policy::OnCrash,
     record::{FencingToken, Moment, Time, TokenRule, Version},
 };
 
-impl Claim {
+impl StreamClaim {
     /// Decides beside a number that was begun. This claim's is larger than the last one.
     pub(super) fn beside(
         &self,
         stream: &Stream,
-        running: &Running,
+        running: &BegunNumber,
         now: Time,
         version: Version,
-    ) -> Decision {
+    ) -> StreamDecision {
         let is_same = self.number == running.number;
         if is_same && running.fingerprint != self.fingerprint {
-            return Decision::KeyReused;
+            return StreamDecision::KeyReused;
         }
         match running.state {
-            Standing::Uncertain => return Decision::Uncertain(running.number),
-            Standing::Parked => return Decision::Parked(running.number),
-            Standing::Running if is_same && stream.attempt_id == self.attempt_id => {
-                return Decision::Mine;
+            NumberState::Uncertain => return StreamDecision::Uncertain(running.number),
+            NumberState::Parked => return StreamDecision::Parked(running.number),
+            NumberState::Running if is_same && stream.attempt_id == self.attempt_id => {
+                return StreamDecision::Mine;
             }
-            Standing::Running if !stream.lease_is_over(now) => {
-                return Decision::InProgress(running.number, stream.lease_end.since(now));
+            NumberState::Running if !stream.lease_is_over(now) => {
+                return StreamDecision::InProgress(running.number, stream.lease_end.since(now));
             }
-            Standing::Running => {}
+            NumberState::Running => {}
         }
         self.beside_abandoned(stream, running, version)
     }
 
     /// Decides beside a number whose holder vanished.
-    fn beside_abandoned(&self, stream: &Stream, running: &Running, version: Version) -> Decision {
+    fn beside_abandoned(
+        &self,
+        stream: &Stream,
+        running: &BegunNumber,
+        version: Version,
+    ) -> StreamDecision {
         let on_crash = running.on_crash.max(self.on_crash);
         let marks = |state, meaning| {
-            let running = Some(Running {
+            let running = Some(BegunNumber {
                 state,
                 on_crash,
                 ..*running
             });
-            let draft = Draft {
+            let draft = StreamDraft {
                 running,
                 ..stream.touched(version)
             };
             write(stream, draft, meaning)
         };
-        let takes = |draft| write(stream, draft, Meaning::Takeover);
+        let takes = |draft| write(stream, draft, StreamMeaning::Takeover);
         if on_crash != OnCrash::Rerun {
-            marks(Standing::Uncertain, Meaning::LeaveUncertain)
+            marks(NumberState::Uncertain, StreamMeaning::LeaveUncertain)
         } else if self.gaps == Gaps::Accept && self.number > running.number {
             takes(self.pass(stream, running, version))
         } else if running.is_spent(stream.attempt_id, self.max_takeovers) {
-            marks(Standing::Parked, Meaning::Park)
+            marks(NumberState::Parked, StreamMeaning::Park)
         } else if self.number == running.number {
             takes(self.take_over(stream, running, version))
         } else if self.number < running.number {
-            Decision::Overtaken(running.number)
+            StreamDecision::Overtaken(running.number)
         } else {
             self.gap(running.number)
         }
@@ -73,10 +79,10 @@ impl Claim {
     pub(super) fn at_rest(
         &self,
         stream: Option<&Stream>,
-        last: Last,
+        last: LastChange,
         version: Version,
-    ) -> Decision {
-        let counted = stream.filter(|_| last == Last::Keep);
+    ) -> StreamDecision {
+        let counted = stream.filter(|_| last == LastChange::Keep);
         let ended = counted.and_then(|stream| stream.last);
         // This number is above the last one, so that neither sum can overflow.
         let expected = match (self.gaps, ended) {
@@ -88,12 +94,12 @@ impl Claim {
             return self.gap(expected);
         }
         if self.number < expected {
-            return Decision::Past { last: expected - 1 };
+            return StreamDecision::Past { last: expected - 1 };
         }
-        Decision::Write {
+        StreamDecision::Write {
             seen: stream.map(|stream| stream.version),
             draft: self.begin(stream, last, version),
-            meaning: Meaning::Fresh,
+            meaning: StreamMeaning::Fresh,
         }
     }
 
@@ -109,17 +115,17 @@ impl Claim {
         seen: Option<Version>,
         stream: Option<&Stream>,
         version: Version,
-    ) -> Option<(Option<Version>, Draft)> {
+    ) -> Option<(Option<Version>, StreamDraft)> {
         let Some(stream) = stream else {
-            let released = Draft {
+            let released = StreamDraft {
                 running: None,
                 lease: Moment::In(Duration::ZERO),
-                ..self.begin(None, Last::Keep, version)
+                ..self.begin(None, LastChange::Keep, version)
             };
             return Some((None, released));
         };
-        let draft = match Holding::standing(self, stream) {
-            Some(holding) => holding.end(&Ending::Unpolled, version),
+        let draft = match StreamHolding::standing(self, stream) {
+            Some(holding) => holding.end(&StreamEnding::Unpolled, version),
             None if seen == Some(stream.version) => stream.touched(version),
             None => return None,
         };
@@ -129,31 +135,31 @@ impl Claim {
     /// Claims again what this very claim won already, where the answer came so late that the lease
     /// is over.
     #[must_use]
-    pub fn renew(&self, stream: &Stream, version: Version) -> Draft {
-        Draft {
+    pub fn renew(&self, stream: &Stream, version: Version) -> StreamDraft {
+        StreamDraft {
             running: stream.running,
-            ..self.begin(Some(stream), Last::Keep, version)
+            ..self.begin(Some(stream), LastChange::Keep, version)
         }
     }
 
-    fn gap(&self, expected: u64) -> Decision {
+    fn gap(&self, expected: u64) -> StreamDecision {
         match self.gaps {
-            Gaps::Wait(_) => Decision::AwaitGap { expected },
-            Gaps::Refuse(_) | Gaps::Accept => Decision::Gap { expected },
+            Gaps::Wait(_) => StreamDecision::AwaitGap { expected },
+            Gaps::Refuse(_) | Gaps::Accept => StreamDecision::Gap { expected },
         }
     }
 
     /// Begins this number.
-    fn begin(&self, stream: Option<&Stream>, last: Last, version: Version) -> Draft {
+    fn begin(&self, stream: Option<&Stream>, last: LastChange, version: Version) -> StreamDraft {
         let token = stream.map_or(FencingToken::from_u64(0), |stream| stream.token);
-        Draft {
+        StreamDraft {
             version,
             token: TokenRule::Above(token),
             last,
-            running: Some(Running {
+            running: Some(BegunNumber {
                 number: self.number,
                 fingerprint: self.fingerprint,
-                state: Standing::Running,
+                state: NumberState::Running,
                 on_crash: self.on_crash,
                 takeovers: 0,
                 passed: None,
@@ -167,33 +173,35 @@ impl Claim {
     }
 
     /// Begins this number in the place of a smaller one, whose holder vanished.
-    fn pass(&self, stream: &Stream, running: &Running, version: Version) -> Draft {
-        let begun = self.begin(Some(stream), Last::Keep, version);
+    fn pass(&self, stream: &Stream, running: &BegunNumber, version: Version) -> StreamDraft {
+        let begun = self.begin(Some(stream), LastChange::Keep, version);
         let passed = Some(Passed {
             number: running.number,
             fingerprint: running.fingerprint,
             takeovers: running.takeovers,
         });
-        Draft {
-            running: begun.running.map(|running| Running { passed, ..running }),
+        StreamDraft {
+            running: begun
+                .running
+                .map(|running| BegunNumber { passed, ..running }),
             ..begun
         }
     }
 
     /// Goes on with this number, whose holder vanished.
-    fn take_over(&self, stream: &Stream, running: &Running, version: Version) -> Draft {
-        Draft {
-            running: Some(Running {
+    fn take_over(&self, stream: &Stream, running: &BegunNumber, version: Version) -> StreamDraft {
+        StreamDraft {
+            running: Some(BegunNumber {
                 takeovers: running.takeovers.saturating_add(1),
                 ..*running
             }),
-            ..self.begin(Some(stream), Last::Keep, version)
+            ..self.begin(Some(stream), LastChange::Keep, version)
         }
     }
 }
 
-fn write(stream: &Stream, draft: Draft, meaning: Meaning) -> Decision {
-    Decision::Write {
+fn write(stream: &Stream, draft: StreamDraft, meaning: StreamMeaning) -> StreamDecision {
+    StreamDecision::Write {
         seen: Some(stream.version),
         draft,
         meaning,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Answer, Applied, Claim, Draft, Last, Running, Standing, Stream};
+use super::{
+    Applied, BegunNumber, CopyAnswer, LastChange, NumberState, Stream, StreamClaim, StreamDraft,
+};
 use crate::{
     fingerprint::Fingerprint,
     policy::OnCrash,
@@ -11,8 +13,8 @@ use crate::{
 
 /// A claim that stands: what its holder needs to know to write the next version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Holding {
-    running: Running,
+pub struct StreamHolding {
+    running: BegunNumber,
     attempt_id: AttemptId,
     lease: Duration,
     expires_after: Option<Duration>,
@@ -20,7 +22,7 @@ pub struct Holding {
 
 /// How a holder ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StreamEnding {
     /// It records the outcome, of this kind: the number moves. The bytes are written beside it, in
     /// the same step.
     Done(OutcomeKind),
@@ -36,7 +38,7 @@ pub enum Ending {
 
 /// The meaning of a refused ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum StreamRefusal {
     /// It is still this holder's, at this version: write again over it.
     Again(Version),
     /// It stands already: the answer was lost.
@@ -45,24 +47,24 @@ pub enum Refusal {
     Lost,
 }
 
-impl Holding {
+impl StreamHolding {
     /// Begins to hold what `claim` won, as `stream` says; `None` where it does not stand for this
     /// claim. A number that its first holder never began is its own, although another call left it
     /// uncertain since.
     #[must_use]
-    pub fn standing(claim: &Claim, stream: &Stream) -> Option<Self> {
+    pub fn standing(claim: &StreamClaim, stream: &Stream) -> Option<Self> {
         let running = stream.running.filter(|running| {
             running.number == claim.number
                 && stream.attempt_id == claim.attempt_id
                 && match running.state {
-                    Standing::Running => true,
-                    Standing::Uncertain => running.takeovers == 0,
-                    Standing::Parked => false,
+                    NumberState::Running => true,
+                    NumberState::Uncertain => running.takeovers == 0,
+                    NumberState::Parked => false,
                 }
         })?;
         Some(Self {
-            running: Running {
-                state: Standing::Running,
+            running: BegunNumber {
+                state: NumberState::Running,
                 ..running
             },
             attempt_id: claim.attempt_id,
@@ -96,10 +98,10 @@ impl Holding {
     }
 
     /// The draft that prolongs the lease. If that is refused, it is sent again only if
-    /// [`Holding::may_beat`] allows it.
+    /// [`StreamHolding::may_beat`] allows it.
     #[must_use]
-    pub fn heartbeat(&self, version: Version) -> Draft {
-        Draft {
+    pub fn heartbeat(&self, version: Version) -> StreamDraft {
+        StreamDraft {
             lease: Moment::In(self.lease),
             expires: self.stays(self.lease),
             ..self.draft(Some(self.running), version)
@@ -110,8 +112,8 @@ impl Holding {
     /// not, although its holder may still complete it.
     #[must_use]
     pub fn may_beat(&self, stream: &Stream) -> bool {
-        let stands = |running: &Running| {
-            running.number == self.running.number && running.state == Standing::Running
+        let stands = |running: &BegunNumber| {
+            running.number == self.running.number && running.state == NumberState::Running
         };
         stream.attempt_id == self.attempt_id && stream.running.as_ref().is_some_and(stands)
     }
@@ -122,30 +124,30 @@ impl Holding {
     /// number of a holder that vanished, taken over or passed. That holder may have begun
     /// something, so its number stays bound.
     #[must_use]
-    pub fn end(&self, ending: &Ending, version: Version) -> Draft {
+    pub fn end(&self, ending: &StreamEnding, version: Version) -> StreamDraft {
         match ending {
-            Ending::Done(kind) => Draft {
-                last: Last::Moves(Applied {
+            StreamEnding::Done(kind) => StreamDraft {
+                last: LastChange::Moves(Applied {
                     number: self.running.number,
                     fingerprint: self.running.fingerprint,
-                    answer: Answer::Recorded(*kind),
+                    answer: CopyAnswer::Recorded(*kind),
                 }),
                 expires: self.stays(Duration::ZERO),
                 ..self.draft(None, version)
             },
-            Ending::Release | Ending::Unpolled => match self.found() {
-                Some(running) => Draft {
+            StreamEnding::Release | StreamEnding::Unpolled => match self.found() {
+                Some(running) => StreamDraft {
                     attempt_id: AttemptId::NOBODY,
                     ..self.left(running, version)
                 },
                 None => self.draft(None, version),
             },
-            Ending::Stopped if self.running.on_crash == OnCrash::Rerun => {
+            StreamEnding::Stopped if self.running.on_crash == OnCrash::Rerun => {
                 self.left(self.running, version)
             }
-            Ending::Uncertain | Ending::Stopped => {
-                let running = Running {
-                    state: Standing::Uncertain,
+            StreamEnding::Uncertain | StreamEnding::Stopped => {
+                let running = BegunNumber {
+                    state: NumberState::Uncertain,
                     ..self.running
                 };
                 self.draft(Some(running), version)
@@ -155,39 +157,41 @@ impl Holding {
 
     /// The meaning of an ending that was refused because of `stream`.
     #[must_use]
-    pub fn refused(&self, ending: &Ending, stream: Option<&Stream>) -> Refusal {
+    pub fn refused(&self, ending: &StreamEnding, stream: Option<&Stream>) -> StreamRefusal {
         let Some(stream) = stream else {
-            return Refusal::Lost;
+            return StreamRefusal::Lost;
         };
         let intended = self.end(ending, stream.version);
         if stream.attempt_id != intended.attempt_id && stream.attempt_id != self.attempt_id {
-            return Refusal::Lost;
+            return StreamRefusal::Lost;
         }
         let Some(running) = stream.running else {
             let stands = match intended.last {
-                Last::Moves(applied) => stream.last == Some(applied),
+                LastChange::Moves(applied) => stream.last == Some(applied),
                 _ => intended.running.is_none() && !self.has_ended(stream),
             };
             return if stands {
-                Refusal::Stands
+                StreamRefusal::Stands
             } else {
-                Refusal::Lost
+                StreamRefusal::Lost
             };
         };
         if stream.attempt_id != self.attempt_id {
             let stands = intended.running == Some(running);
             return if stands {
-                Refusal::Stands
+                StreamRefusal::Stands
             } else {
-                Refusal::Lost
+                StreamRefusal::Lost
             };
         }
         match (running.state, &intended.running) {
-            _ if running.number != self.running.number => Refusal::Lost,
+            _ if running.number != self.running.number => StreamRefusal::Lost,
             // Writing it again would put this holder's choice over that of a stricter caller.
-            (Standing::Uncertain, Some(_)) => Refusal::Stands,
-            (Standing::Running | Standing::Uncertain, _) => Refusal::Again(stream.version),
-            (Standing::Parked, _) => Refusal::Lost,
+            (NumberState::Uncertain, Some(_)) => StreamRefusal::Stands,
+            (NumberState::Running | NumberState::Uncertain, _) => {
+                StreamRefusal::Again(stream.version)
+            }
+            (NumberState::Parked, _) => StreamRefusal::Lost,
         }
     }
 
@@ -198,10 +202,10 @@ impl Holding {
     }
 
     /// The number of the holder that vanished, as this holder found it.
-    fn found(&self) -> Option<Running> {
+    fn found(&self) -> Option<BegunNumber> {
         match self.running.takeovers {
             0 => self.running.put_back(),
-            takeovers => Some(Running {
+            takeovers => Some(BegunNumber {
                 takeovers: takeovers - 1,
                 // In a transaction the claim is stricter than what it found.
                 on_crash: OnCrash::Rerun,
@@ -211,8 +215,8 @@ impl Holding {
     }
 
     /// Leaves a number to the next call, with the lease over.
-    fn left(&self, running: Running, version: Version) -> Draft {
-        Draft {
+    fn left(&self, running: BegunNumber, version: Version) -> StreamDraft {
+        StreamDraft {
             lease: Moment::In(Duration::ZERO),
             expires: self.stays(Duration::ZERO),
             ..self.draft(Some(running), version)
@@ -224,11 +228,11 @@ impl Holding {
             .map(|after| Moment::In(lease.saturating_add(after)))
     }
 
-    fn draft(&self, running: Option<Running>, version: Version) -> Draft {
-        Draft {
+    fn draft(&self, running: Option<BegunNumber>, version: Version) -> StreamDraft {
+        StreamDraft {
             version,
             token: TokenRule::Keep,
-            last: Last::Keep,
+            last: LastChange::Keep,
             running,
             attempt_id: self.attempt_id,
             lease: Moment::Keep,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Answer, Applied, Draft, Last, Running, Standing, Stream};
+use super::{Applied, BegunNumber, CopyAnswer, LastChange, NumberState, Stream, StreamDraft};
 use crate::{
     fingerprint::Fingerprint,
     policy::OnCrash,
@@ -12,7 +12,7 @@ use crate::{
 
 /// The word of an operator who found out what happened to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settlement {
+pub enum StreamSettlement {
     /// It came to an outcome of this kind: the number moves.
     Done(OutcomeKind),
     /// It did not happen, and no holder of it is alive that may still do it: it is free again. Only
@@ -33,11 +33,11 @@ pub enum Settlement {
 pub fn settle(
     stream: &Stream,
     number: u64,
-    settlement: &Settlement,
+    settlement: &StreamSettlement,
     now: Time,
     version: Version,
-) -> Option<Draft> {
-    if let Settlement::Done(kind) = settlement
+) -> Option<StreamDraft> {
+    if let StreamSettlement::Done(kind) = settlement
         && let Some(last) = stream.last.filter(|last| last.number == number)
     {
         return kept_after_all(stream, last, *kind, now, version);
@@ -46,16 +46,16 @@ pub fn settle(
     let is_abandoned = is_abandoned(stream, &running, now);
     let may_rerun = running.on_crash == OnCrash::Rerun;
     match (settlement, running.state) {
-        (Settlement::Done(kind), state) if is_abandoned || state != Standing::Running => {
-            Some(ended(stream, running, Answer::Recorded(*kind), version))
+        (StreamSettlement::Done(kind), state) if is_abandoned || state != NumberState::Running => {
+            Some(ended(stream, running, CopyAnswer::Recorded(*kind), version))
         }
-        (Settlement::Released, Standing::Uncertain) => Some(Draft {
+        (StreamSettlement::Released, NumberState::Uncertain) => Some(StreamDraft {
             running: running.put_back(),
             lease: Moment::In(Duration::ZERO),
             ..settled(stream, version)
         }),
-        (Settlement::Resumed { max_takeovers }, state)
-            if state == Standing::Parked
+        (StreamSettlement::Resumed { max_takeovers }, state)
+            if state == NumberState::Parked
                 || (is_abandoned
                     && may_rerun
                     && running.is_spent(stream.attempt_id, *max_takeovers)) =>
@@ -74,14 +74,14 @@ fn kept_after_all(
     kind: OutcomeKind,
     now: Time,
     version: Version,
-) -> Option<Draft> {
+) -> Option<StreamDraft> {
     let is_held = stream
         .running
-        .is_some_and(|running| running.state == Standing::Running);
+        .is_some_and(|running| running.state == NumberState::Running);
     let may_be_kept = last.lacks_outcome() && kind != OutcomeKind::NotReplayable;
-    (may_be_kept && !is_held && !stream.is_expired(now)).then(|| Draft {
-        last: Last::Moves(Applied {
-            answer: Answer::Recorded(kind),
+    (may_be_kept && !is_held && !stream.is_expired(now)).then(|| StreamDraft {
+        last: LastChange::Moves(Applied {
+            answer: CopyAnswer::Recorded(kind),
             ..last
         }),
         ..stream.touched(version)
@@ -89,14 +89,14 @@ fn kept_after_all(
 }
 
 /// A number that may not run again is not resumed: it becomes uncertain.
-fn resumed(stream: &Stream, running: Running, version: Version) -> Draft {
+fn resumed(stream: &Stream, running: BegunNumber, version: Version) -> StreamDraft {
     let state = if running.on_crash == OnCrash::Rerun {
-        Standing::Running
+        NumberState::Running
     } else {
-        Standing::Uncertain
+        NumberState::Uncertain
     };
-    Draft {
-        running: Some(Running {
+    StreamDraft {
+        running: Some(BegunNumber {
             state,
             takeovers: 0,
             ..running
@@ -111,15 +111,15 @@ fn resumed(stream: &Stream, running: Running, version: Version) -> Draft {
 /// holder vanished and it may run again, as one that fails after each takeover. The operator's
 /// reason is for the event.
 #[must_use]
-pub fn skip(stream: &Stream, number: u64, now: Time, version: Version) -> Option<Draft> {
+pub fn skip(stream: &Stream, number: u64, now: Time, version: Version) -> Option<StreamDraft> {
     let running = stream.running.filter(|running| running.number == number)?;
     let may_rerun = running.on_crash == OnCrash::Rerun && is_abandoned(stream, &running, now);
-    let is_skipped = running.state == Standing::Parked || may_rerun;
-    is_skipped.then(|| ended(stream, running, Answer::Skipped, version))
+    let is_skipped = running.state == NumberState::Parked || may_rerun;
+    is_skipped.then(|| ended(stream, running, CopyAnswer::Skipped, version))
 }
 
-fn is_abandoned(stream: &Stream, running: &Running, now: Time) -> bool {
-    running.state == Standing::Running && stream.lease_is_over(now) && !stream.is_expired(now)
+fn is_abandoned(stream: &Stream, running: &BegunNumber, now: Time) -> bool {
+    running.state == NumberState::Running && stream.lease_is_over(now) && !stream.is_expired(now)
 }
 
 /// A number that no call holds, as an operator names it.
@@ -144,10 +144,10 @@ pub struct NextNumber {
 pub fn end_next(
     stream: Option<&Stream>,
     next: &NextNumber,
-    answer: Answer,
+    answer: CopyAnswer,
     now: Time,
     version: Version,
-) -> Option<Draft> {
+) -> Option<StreamDraft> {
     let counted = stream.filter(|stream| !stream.is_expired(now));
     let last = match counted {
         Some(stream) if stream.running.is_some() => return None,
@@ -159,10 +159,10 @@ pub fn end_next(
         None => next.has_failed && last < Some(next.number),
     };
     let as_before = || counted.and_then(|it| Some(it.expires?.since(it.lease_end)));
-    is_next.then(|| Draft {
+    is_next.then(|| StreamDraft {
         version,
         token: TokenRule::Above(stream.map_or(FencingToken::from_u64(0), |stream| stream.token)),
-        last: Last::Moves(Applied {
+        last: LastChange::Moves(Applied {
             number: next.number,
             fingerprint: next.fingerprint,
             answer,
@@ -174,9 +174,14 @@ pub fn end_next(
     })
 }
 
-fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) -> Draft {
-    Draft {
-        last: Last::Moves(Applied {
+fn ended(
+    stream: &Stream,
+    running: BegunNumber,
+    answer: CopyAnswer,
+    version: Version,
+) -> StreamDraft {
+    StreamDraft {
+        last: LastChange::Moves(Applied {
             number: running.number,
             fingerprint: running.fingerprint,
             answer,
@@ -186,8 +191,8 @@ fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) ->
     }
 }
 
-fn settled(stream: &Stream, version: Version) -> Draft {
-    Draft {
+fn settled(stream: &Stream, version: Version) -> StreamDraft {
+    StreamDraft {
         attempt_id: AttemptId::NOBODY,
         // The time in which the outcome was unknown does not count.
         expires: stream

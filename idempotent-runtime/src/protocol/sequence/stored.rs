@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::{Answer, Applied, Draft, Last, Passed, Running, Standing, Stream};
+use super::{
+    Applied, BegunNumber, CopyAnswer, LastChange, NumberState, Passed, Stream, StreamDraft,
+};
 use crate::{
     fingerprint::Fingerprint,
     policy::OnCrash,
@@ -29,16 +31,16 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A stream, with the outcome of its last number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stored {
+pub struct StoredStream {
     /// The stream.
     pub stream: Stream,
     /// The outcome of the last number; empty where there is none.
-    pub value: Value,
+    pub value: LastValue,
 }
 
 /// The bytes of an outcome. Its kind stands in the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Value {
+pub struct LastValue {
     /// The schema version of the bytes.
     pub schema: u32,
     /// The encoded value or error.
@@ -61,11 +63,11 @@ impl Record {
     /// Tells whether it is that of a stream in which a number passed a smaller one, whose holder
     /// vanished.
     pub(crate) fn passes(&self) -> bool {
-        self.is_stream() && Stored::read(self).is_ok_and(|it| it.passes())
+        self.is_stream() && StoredStream::read(self).is_ok_and(|it| it.passes())
     }
 }
 
-impl Stored {
+impl StoredStream {
     /// Reads the stream of a record.
     ///
     /// # Errors
@@ -82,10 +84,10 @@ impl Stored {
         }
         let (last, value) = match has(HAS_LAST) {
             true => read_last(&mut bytes)?,
-            false => (None, Value::default()),
+            false => (None, LastValue::default()),
         };
         let running = match (has(HAS_RUNNING), standing(record.state)) {
-            (true, Some(state)) => Some(Running {
+            (true, Some(state)) => Some(BegunNumber {
                 number: u64::from_be_bytes(take(&mut bytes)?),
                 fingerprint: Fingerprint::from_bytes(take(&mut bytes)?),
                 state,
@@ -133,16 +135,16 @@ impl Stored {
     #[must_use]
     pub fn draft(
         before: Option<&Self>,
-        draft: &Draft,
+        draft: &StreamDraft,
         subject: Option<Arc<Subject>>,
         holder: Holder,
-        moved: Value,
+        moved: LastValue,
     ) -> RecordDraft {
-        let none = Value::default();
+        let none = LastValue::default();
         let (last, value) = match &draft.last {
-            Last::Keep => before.map_or((None, &none), |it| (it.stream.last, &it.value)),
-            Last::Moves(applied) => (Some(*applied), &moved),
-            Last::Forget => (None, &none),
+            LastChange::Keep => before.map_or((None, &none), |it| (it.stream.last, &it.value)),
+            LastChange::Moves(applied) => (Some(*applied), &moved),
+            LastChange::Forget => (None, &none),
         };
         let running = draft.running.as_ref();
         RecordDraft {
@@ -172,26 +174,26 @@ fn stands_at_all(record: &Record) -> Option<Time> {
     (record.expires < far).then_some(record.expires)
 }
 
-fn standing(state: State) -> Option<Standing> {
+fn standing(state: State) -> Option<NumberState> {
     match state {
-        State::Running => Some(Standing::Running),
-        State::Uncertain => Some(Standing::Uncertain),
-        State::Parked => Some(Standing::Parked),
+        State::Running => Some(NumberState::Running),
+        State::Uncertain => Some(NumberState::Uncertain),
+        State::Parked => Some(NumberState::Parked),
         State::Done | State::Released | State::Undoing => None,
     }
 }
 
-fn state(last: Option<Applied>, running: Option<&Running>) -> State {
+fn state(last: Option<Applied>, running: Option<&BegunNumber>) -> State {
     match (running.map(|running| running.state), last) {
-        (Some(Standing::Running), _) => State::Running,
-        (Some(Standing::Uncertain), _) => State::Uncertain,
-        (Some(Standing::Parked), _) => State::Parked,
+        (Some(NumberState::Running), _) => State::Running,
+        (Some(NumberState::Uncertain), _) => State::Uncertain,
+        (Some(NumberState::Parked), _) => State::Parked,
         (None, Some(_)) => State::Done,
         (None, None) => State::Released,
     }
 }
 
-fn write(last: Option<Applied>, value: &Value, running: Option<&Running>) -> Vec<u8> {
+fn write(last: Option<Applied>, value: &LastValue, running: Option<&BegunNumber>) -> Vec<u8> {
     let passed = running.and_then(|running| running.passed);
     let has = |part: u8, there: bool| if there { part } else { 0 };
     let parts = has(HAS_LAST, last.is_some())
@@ -203,8 +205,8 @@ fn write(last: Option<Applied>, value: &Value, running: Option<&Running>) -> Vec
         bytes.extend(last.number.to_be_bytes());
         bytes.extend(last.fingerprint.as_bytes());
         bytes.push(match last.answer {
-            Answer::Recorded(kind) => kind.code(),
-            Answer::Skipped => SKIPPED,
+            CopyAnswer::Recorded(kind) => kind.code(),
+            CopyAnswer::Skipped => SKIPPED,
         });
         bytes.extend(value.schema.to_be_bytes());
         // Values are far shorter: a store takes 64 MiB at most.
@@ -223,14 +225,14 @@ fn write(last: Option<Applied>, value: &Value, running: Option<&Running>) -> Vec
     bytes
 }
 
-fn read_last(bytes: &mut Bytes) -> Result<(Option<Applied>, Value), Damaged> {
+fn read_last(bytes: &mut Bytes) -> Result<(Option<Applied>, LastValue), Damaged> {
     let number = u64::from_be_bytes(take(bytes)?);
     let fingerprint = Fingerprint::from_bytes(take(bytes)?);
     let answer = match take(bytes)? {
-        [SKIPPED] => Answer::Skipped,
+        [SKIPPED] => CopyAnswer::Skipped,
         [code] => match OutcomeKind::from_code(code) {
             Some(OutcomeKind::Stream) | None => return Err(Damaged),
-            Some(kind) => Answer::Recorded(kind),
+            Some(kind) => CopyAnswer::Recorded(kind),
         },
     };
     let schema = u32::from_be_bytes(take(bytes)?);
@@ -238,7 +240,7 @@ fn read_last(bytes: &mut Bytes) -> Result<(Option<Applied>, Value), Damaged> {
     if bytes.len() < length {
         return Err(Damaged);
     }
-    let value = Value {
+    let value = LastValue {
         schema,
         bytes: bytes.split_to(length),
     };

@@ -17,7 +17,7 @@ use crate::{
     record::{RawOutcome, Step, StepState, Version},
     run::typed::{
         Typed,
-        record::{Place, keep},
+        record::{OutcomePlace, keep},
     },
     step::permit::Permit,
     store::{Savepoint, StoreError, StoreErrorKind, sealed::Sealed as _},
@@ -278,7 +278,7 @@ where
     }
     // Without its rows it is a step like any other. Nothing is left of an error that cannot be
     // kept.
-    let place = Place {
+    let place = OutcomePlace {
         forgets_errors: true,
         ..permit.place()
     };

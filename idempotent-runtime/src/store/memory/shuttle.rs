@@ -14,7 +14,7 @@ use ::shuttle::{future::block_on, thread};
 use super::*;
 use crate::{
     policy::OnCrash,
-    protocol::{Claim, Decision, Ending, Holding, Meaning, decide, first, sample},
+    protocol::{Claim, ClaimDecision, Ending, Holding, Meaning, decide, first, sample},
     record::{AttemptId, RawOutcome, State},
 };
 
@@ -58,18 +58,18 @@ fn call(
             Swap::Refused(snapshot) => snapshot,
         };
         match decide(&claim, &snapshot, Version::random) {
-            Decision::Write {
+            ClaimDecision::Write {
                 seen: version,
                 draft: next,
                 ..
             } => (seen, draft) = (version, next),
-            Decision::InProgress(record, _) => {
+            ClaimDecision::InProgress(record, _) => {
                 if let Some(waiter) = store.waiter(&ONE, record.version) {
                     block_on(waiter);
                 }
                 (seen, draft) = (None, first(&claim, Version::random()));
             }
-            Decision::Replay(record) => break record,
+            ClaimDecision::Replay(record) => break record,
             other => panic!("{other:?}"),
         }
     };

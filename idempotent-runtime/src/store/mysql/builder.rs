@@ -7,7 +7,7 @@ use sqlx::{MySqlPool, mysql::MySqlConnectOptions};
 use super::{MySqlStore, connection::MySql, failure};
 use crate::store::{
     StoreError,
-    pool::Place,
+    pool::ServerPlace,
     sql::server::{DOING, Settings, sets_up_a_server},
 };
 
@@ -49,7 +49,7 @@ impl MySqlBuilder {
         }
     }
 
-    fn place(self, place: Place<MySqlConnectOptions>) -> Result<MySqlStore, StoreError> {
+    fn place(self, place: ServerPlace<MySqlConnectOptions>) -> Result<MySqlStore, StoreError> {
         let server = MySql {
             place,
             lock_wait: self.settings.limits.answer / 2,

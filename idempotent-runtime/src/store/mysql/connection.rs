@@ -10,14 +10,14 @@ use sqlx::{
 use super::failure;
 use crate::store::{
     Store, StoreError, StoreErrorKind,
-    pool::{Place, Server},
+    pool::{Server, ServerPlace},
     sql,
 };
 
 /// The place of the server.
 #[derive(Clone)]
 pub(super) struct MySql {
-    pub(super) place: Place<MySqlConnectOptions>,
+    pub(super) place: ServerPlace<MySqlConnectOptions>,
     /// How long a statement waits for a lock that another session holds.
     pub(super) lock_wait: Duration,
     /// Whether MariaDB, too, gets only what MySQL knows.

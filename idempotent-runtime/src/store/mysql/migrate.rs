@@ -11,7 +11,7 @@ use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, Step},
+        version::{self as schema, FOUND, Found, SchemaStep},
     },
 };
 
@@ -26,7 +26,7 @@ const PATIENCE: u32 = 30;
 /// A change of a table commits by itself here, so a process may die between a step and the note
 /// that it was done. So a step is one statement. When it is repeated, it changes nothing, or is
 /// refused because what it makes is there.
-fn steps(prefix: &TablePrefix) -> [Step; 2] {
+fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BINARY(32) NOT NULL PRIMARY KEY,
@@ -75,7 +75,7 @@ fn steps(prefix: &TablePrefix) -> [Step; 2] {
 ) {OF_TABLES};
 "
     );
-    [records, steps].map(|text| Step {
+    [records, steps].map(|text| SchemaStep {
         text,
         usable_from: 1,
     })
@@ -116,7 +116,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[Step],
+    steps: &[SchemaStep],
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -129,7 +129,7 @@ async fn migrate_by(
 }
 
 async fn migrate_alone(
-    steps: &[Step],
+    steps: &[SchemaStep],
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -325,8 +325,8 @@ mod tests {
         }
     }
 
-    fn released(steps: Vec<String>) -> Vec<Step> {
-        let step = |text| Step {
+    fn released(steps: Vec<String>) -> Vec<SchemaStep> {
+        let step = |text| SchemaStep {
             text,
             usable_from: 1,
         };

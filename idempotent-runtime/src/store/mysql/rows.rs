@@ -21,7 +21,7 @@ const DEADLOCKS: u32 = 10;
 
 /// The server's answer to a statement.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct ServerAnswer {
     pub(super) rows: Vec<MySqlRow>,
     /// The last argument of `LAST_INSERT_ID` in it; 0 where that was not called.
     pub(super) server_time: u64,
@@ -35,7 +35,7 @@ pub(super) async fn run(
     statement: &Statement,
     values: &[Value<'_>],
     doing: &'static str,
-) -> Result<Answer, StoreError> {
+) -> Result<ServerAnswer, StoreError> {
     fits(session, values, doing)?;
     let mut deadlocks = 0;
     loop {
@@ -57,9 +57,9 @@ pub(super) async fn run(
 async fn send(
     connection: &mut MySqlConnection,
     query: Query<'static, MySql, MySqlArguments>,
-) -> sqlx::Result<Answer> {
+) -> sqlx::Result<ServerAnswer> {
     let mut answers = connection.fetch_many(query);
-    let mut whole = Answer::default();
+    let mut whole = ServerAnswer::default();
     while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
         match answer? {
             Either::Left(done) => {

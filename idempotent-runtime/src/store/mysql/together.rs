@@ -22,7 +22,7 @@ use super::{
     connection::Connected,
     failure,
     inner::Inner,
-    rows::Answer,
+    rows::ServerAnswer,
     statements::{NOW, Statement, Statements},
 };
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         sql::{self, COLUMNS, Value},
-        together::{Answer as Told, Write, WriteTogether},
+        together::{Write, WriteAnswer, WriteTogether},
     },
 };
 
@@ -91,7 +91,7 @@ impl Known<'_> {
         })
     }
 
-    fn read(&self, answer: &Answer) -> Written {
+    fn read(&self, answer: &ServerAnswer) -> Written {
         let next = &self.write.next;
         if let Some(row) = answer.rows.first() {
             return match sql::stamp(row, 0, next.version, WRITING) {
@@ -218,10 +218,10 @@ async fn look(connection: &mut MySqlConnection, text: String) -> Result<Vec<MySq
 async fn send(
     connection: &mut MySqlConnection,
     message: String,
-    told: &mut Vec<Answer>,
+    told: &mut Vec<ServerAnswer>,
 ) -> sqlx::Result<()> {
     let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(message)));
-    let mut one = Answer::default();
+    let mut one = ServerAnswer::default();
     while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
         match answer? {
             Either::Left(done) => {
@@ -255,7 +255,7 @@ fn written_out(statement: &Statement, values: &[Value<'_>]) -> String {
 }
 
 impl WriteTogether for MySqlStore {
-    async fn write_together(&self, writes: &[Write]) -> Vec<Told> {
+    async fn write_together(&self, writes: &[Write]) -> Vec<WriteAnswer> {
         let inner = &*self.inner;
         let known = inner.known(writes).await;
         let (sent_at, mut answers) = (Moment::now(), Vec::new());

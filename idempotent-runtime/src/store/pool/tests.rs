@@ -4,9 +4,9 @@ use super::*;
 
 /// Gives each connection the next number.
 #[derive(Clone, Default)]
-struct Numbered(Arc<AtomicU32>);
+struct CountedServer(Arc<AtomicU32>);
 
-impl Server for Numbered {
+impl Server for CountedServer {
     type Connection = u32;
 
     async fn open(&self, _: &'static str) -> Result<u32, StoreError> {
@@ -16,7 +16,7 @@ impl Server for Numbered {
 
 /// The number of the connection that is lent, and goes back with this answer after so many seconds.
 async fn lent(
-    pool: &ConnectionPool<Numbered>,
+    pool: &ConnectionPool<CountedServer>,
     answer: Result<(), StoreErrorKind>,
     after: u64,
 ) -> u32 {
@@ -29,8 +29,8 @@ async fn lent(
 }
 
 /// Connections 0 and 1 have come back.
-async fn with_two_idle() -> ConnectionPool<Numbered> {
-    let pool = ConnectionPool::new(Numbered::default(), Limits::default());
+async fn with_two_idle() -> ConnectionPool<CountedServer> {
+    let pool = ConnectionPool::new(CountedServer::default(), Limits::default());
     let both = [
         pool.acquire("testing").await.expect("there is room"),
         pool.acquire("testing").await.expect("there is room"),
@@ -52,7 +52,7 @@ fn fails_as<T: fmt::Debug + PartialEq>(answer: Result<T, StoreError>, kind: Stor
 
 #[tokio::test]
 async fn a_connection_is_used_again_unless_it_is_broken() {
-    let pool = ConnectionPool::new(Numbered::default(), Limits::default());
+    let pool = ConnectionPool::new(CountedServer::default(), Limits::default());
     for (number, answer) in [
         (0, Ok(())),
         (0, Err(StoreErrorKind::Busy)),
@@ -73,7 +73,7 @@ async fn what_may_be_done_twice_is_done_again_over_a_new_connection_where_one_br
         (StoreErrorKind::Unavailable, Ok(1)),
         (StoreErrorKind::Busy, Err(StoreErrorKind::Busy)),
     ] {
-        let pool = ConnectionPool::new(Numbered::default(), Limits::default());
+        let pool = ConnectionPool::new(CountedServer::default(), Limits::default());
         let breaks = async |number: &mut u32| match *number {
             0 => Err(StoreError::new(kind, "testing")),
             number => Ok(number),
@@ -95,7 +95,7 @@ async fn it_is_not_done_again_over_one_that_lies_idle_and_broke_with_the_first()
 
 #[tokio::test]
 async fn it_is_done_twice_at_most() {
-    let numbered = Numbered::default();
+    let numbered = CountedServer::default();
     let pool = ConnectionPool::new(numbered.clone(), Limits::default());
     let breaks =
         async |_: &mut u32| Err::<(), _>(StoreError::new(StoreErrorKind::Unavailable, "testing"));
@@ -106,7 +106,7 @@ async fn it_is_done_twice_at_most() {
 
 #[tokio::test(start_paused = true)]
 async fn what_took_too_long_is_not_done_again() {
-    let numbered = Numbered::default();
+    let numbered = CountedServer::default();
     let pool = ConnectionPool::new(numbered.clone(), Limits::default());
     let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
     let answer = pool.run_again("testing", hangs).await;
@@ -116,7 +116,7 @@ async fn what_took_too_long_is_not_done_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_is_not_awaited_for_longer_than_it_may_take() {
-    let pool = ConnectionPool::new(Numbered::default(), Limits::default());
+    let pool = ConnectionPool::new(CountedServer::default(), Limits::default());
     let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
     let began = tokio::time::Instant::now();
     let answer = pool.run("testing", hangs).await;
@@ -132,7 +132,7 @@ async fn who_waits_for_a_connection_is_told_in_time_that_all_are_in_use() {
         connections: 1,
         ..Limits::default()
     };
-    let pool = ConnectionPool::new(Numbered::default(), limits);
+    let pool = ConnectionPool::new(CountedServer::default(), limits);
     let _in_use = pool.acquire("testing").await.expect("there is room");
     let began = tokio::time::Instant::now();
     let refused = pool.acquire("testing").await.map(drop);
@@ -171,7 +171,7 @@ async fn a_server_that_may_not_be_written_is_looked_for_anew_and_not_again_and_a
         StoreErrorKind::Schema,
         StoreErrorKind::Other,
     ] {
-        let pool = ConnectionPool::new(Numbered::default(), Limits::default());
+        let pool = ConnectionPool::new(CountedServer::default(), Limits::default());
         for (number, after) in [(0, 0), (0, 9), (0, 10), (1, 0), (1, 11), (2, 0)] {
             let lent = lent(&pool, Err(kind), after).await;
             assert_eq!(lent, number, "{kind:?} after {after} s");
@@ -195,7 +195,7 @@ fn mend_17_a_connection_is_lent_to_the_runtime_that_opened_it() {
         connections: 2,
         ..Limits::default()
     };
-    let pool = ConnectionPool::new(Numbered::default(), limits);
+    let pool = ConnectionPool::new(CountedServer::default(), limits);
     let [one, other] = [(), ()].map(|()| {
         let runtime = runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime")

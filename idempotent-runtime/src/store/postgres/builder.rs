@@ -7,7 +7,7 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use super::{PostgresStore, failure, rows::Protocol};
 use crate::store::{
     StoreError,
-    pool::Place,
+    pool::ServerPlace,
     sql::server::{DOING, Settings, sets_up_a_server},
 };
 
@@ -75,7 +75,7 @@ impl PostgresBuilder {
         self
     }
 
-    fn place(self, place: Place<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
+    fn place(self, place: ServerPlace<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
         Ok(PostgresStore::over(
             place,
             self.settings.limits,

@@ -13,14 +13,14 @@ use sqlx::{
 use super::{failure, rows::Protocol};
 use crate::store::{
     StoreError,
-    pool::{Place, Server},
+    pool::{Server, ServerPlace},
     sql::{self, TablePrefix},
 };
 
 /// The place of the server, and how it is spoken to.
 #[derive(Clone)]
 pub(super) struct Postgres {
-    pub(super) place: Place<PgConnectOptions>,
+    pub(super) place: ServerPlace<PgConnectOptions>,
     pub(super) protocol: Protocol,
     /// How long a statement waits for a lock that another session holds.
     pub(super) lock_wait: Duration,

@@ -12,13 +12,13 @@ use super::failure;
 use crate::store::{
     StoreError,
     notifications::{Channel, HELLO},
-    pool::{Limits, Place, limited},
+    pool::{Limits, ServerPlace, limited},
     sql,
 };
 
 /// A channel of `LISTEN`.
 pub(crate) struct Notifications {
-    place: Place<PgConnectOptions>,
+    place: ServerPlace<PgConnectOptions>,
     limits: Limits,
     channel: Arc<str>,
     open: Option<Open>,
@@ -33,7 +33,11 @@ struct Open {
 const DOING: &str = "listening for notifications";
 
 impl Notifications {
-    pub(crate) fn of(channel: &Arc<str>, place: Place<PgConnectOptions>, limits: Limits) -> Self {
+    pub(crate) fn of(
+        channel: &Arc<str>,
+        place: ServerPlace<PgConnectOptions>,
+        limits: Limits,
+    ) -> Self {
         Self {
             place,
             limits,

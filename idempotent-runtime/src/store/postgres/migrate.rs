@@ -11,7 +11,7 @@ use crate::store::{
     StoreError,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, Step},
+        version::{self as schema, FOUND, Found, SchemaStep},
     },
 };
 
@@ -28,7 +28,7 @@ const PATIENCE: &str = "30s";
 ///
 /// A page is not filled to the brim, so that the next version of a row finds room on it and no
 /// index is written.
-fn steps(prefix: &TablePrefix) -> [Step; 2] {
+fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
@@ -78,7 +78,7 @@ CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from)
 );
 "
     );
-    [records, steps].map(|text| Step {
+    [records, steps].map(|text| SchemaStep {
         text,
         usable_from: 1,
     })
@@ -117,7 +117,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[Step],
+    steps: &[SchemaStep],
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {

@@ -39,7 +39,7 @@ use crate::{
     store::{
         JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, Swap,
         TransactionStore,
-        pool::{ConnectionPool, Limits, Place},
+        pool::{ConnectionPool, Limits, ServerPlace},
         spawned::spawned,
         sql::{self, Reads, TablePrefix, version::Inside},
         together::{CONNECTIONS, Together},
@@ -142,7 +142,7 @@ impl PostgresStore {
     }
 
     fn over(
-        place: Place<PgConnectOptions>,
+        place: ServerPlace<PgConnectOptions>,
         limits: Limits,
         protocol: Protocol,
         prefix: TablePrefix,

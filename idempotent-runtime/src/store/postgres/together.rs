@@ -24,7 +24,7 @@ use crate::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         sql::{self, COLUMNS, bytes},
-        together::{Answer, Write, WriteTogether},
+        together::{Write, WriteAnswer, WriteTogether},
     },
 };
 
@@ -148,7 +148,7 @@ impl Statements {
 }
 
 impl WriteTogether for PostgresStore {
-    async fn write_together(&self, writes: &[Write]) -> Vec<Answer> {
+    async fn write_together(&self, writes: &[Write]) -> Vec<WriteAnswer> {
         let inner = &*self.inner;
         let sent_at = Moment::now();
         let (stamps, alone) = match inner.replace_all(writes).await {

@@ -38,7 +38,7 @@ use self::{
     listen::Published,
     prefix::KeyPrefix,
     scripts::Scripts,
-    walk::{Place, Walk},
+    walk::{Walk, WalkPlace},
 };
 use crate::{
     identity::RecordId,
@@ -73,7 +73,7 @@ struct Inner {
     versions: Arc<VersionCache>,
     /// The place where the last purge found enough: the next one goes on there, and not where
     /// nothing is left to find.
-    purged_to: Mutex<Option<Place>>,
+    purged_to: Mutex<Option<WalkPlace>>,
     at_most_once: bool,
 }
 
@@ -107,7 +107,7 @@ impl RedisStore {
 }
 
 impl Inner {
-    fn purged_to(&self) -> MutexGuard<'_, Option<Place>> {
+    fn purged_to(&self) -> MutexGuard<'_, Option<WalkPlace>> {
         let place = self.purged_to.lock();
         place.unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,14 +23,14 @@ pub(super) struct Walk<'a> {
     inner: &'a Inner,
     nodes: std::vec::IntoIter<Node>,
     /// The place of the last step.
-    here: Option<Place>,
-    next: Option<Place>,
+    here: Option<WalkPlace>,
+    next: Option<WalkPlace>,
     doing: &'static str,
 }
 
 /// The place where a step begins: a node, and what it said there.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct WalkPlace {
     node: Node,
     cursor: String,
 }
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
     /// its keys.
     pub(super) async fn from(
         inner: &'a Inner,
-        place: Option<Place>,
+        place: Option<WalkPlace>,
         doing: &'static str,
     ) -> Result<Self, StoreError> {
         let mut nodes = inner.link.nodes(doing).await?;
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The place of the last step.
-    pub(super) fn place(self) -> Option<Place> {
+    pub(super) fn place(self) -> Option<WalkPlace> {
         self.here
     }
 
@@ -76,9 +76,9 @@ impl<'a> Walk<'a> {
         self.here = self.next.take().or_else(|| {
             let node = self.nodes.next()?;
             let cursor = "0".to_owned();
-            Some(Place { node, cursor })
+            Some(WalkPlace { node, cursor })
         });
-        let Some(Place { node, cursor }) = &self.here else {
+        let Some(WalkPlace { node, cursor }) = &self.here else {
             return Ok(None);
         };
         let mut scan = redis::cmd("SCAN");
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         })?;
         if cursor != "0" {
             let node = node.clone();
-            self.next = Some(Place { node, cursor });
+            self.next = Some(WalkPlace { node, cursor });
         }
         Ok(Some(
             keys.iter()

@@ -107,7 +107,7 @@ macro_rules! sets_up_a_server {
             ///
             /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
             pub fn options(self, options: $options) -> Result<$store, StoreError> {
-                self.place(Place::of_options(options))
+                self.place(ServerPlace::of_options(options))
             }
 
             /// Opens connections of the store's own to where the application's pool connects to,
@@ -120,7 +120,7 @@ macro_rules! sets_up_a_server {
             ///
             /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
             pub fn pool(self, pool: $pool) -> Result<$store, StoreError> {
-                self.place(Place::of_pool(pool))
+                self.place(ServerPlace::of_pool(pool))
             }
         }
     };

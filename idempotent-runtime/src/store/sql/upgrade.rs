@@ -11,7 +11,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{TablePrefix, chosen, version::Step};
+use super::{TablePrefix, chosen, version::SchemaStep};
 use crate::{
     error::Error,
     handle::Idempotency,
@@ -40,7 +40,7 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     /// It waits for the others when it is connected.
     fn upgrade(
         &self,
-        later: Vec<Step>,
+        later: Vec<SchemaStep>,
         others: &Barrier,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// The one number that a query gives.
@@ -97,7 +97,7 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
         })
         .collect();
 
-    let step = Step {
+    let step = SchemaStep {
         text: format!(
             "ALTER TABLE {}records ADD COLUMN added INTEGER NOT NULL DEFAULT 7;\n",
             next.prefix()
@@ -142,7 +142,7 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     assert_eq!(charge(&begins, u32::MAX, &runs).await.ok(), Some(u32::MAX));
 
     // The last step leaves room for builds that the step before it has shut out.
-    let adds = Step {
+    let adds = SchemaStep {
         text: step.text.replace("added", "added_again"),
         ..step
     };
@@ -158,8 +158,8 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
 }
 
 /// A step after which builds of ours no longer find their columns.
-fn renames(prefix: &TablePrefix) -> Step {
-    Step {
+fn renames(prefix: &TablePrefix) -> SchemaStep {
+    SchemaStep {
         text: format!("ALTER TABLE {prefix}records RENAME COLUMN holder TO label;\n"),
         usable_from: KNOWN + 2,
     }
@@ -220,7 +220,11 @@ macro_rules! upgrades_on_a_server {
                 store.check_schema().await
             }
 
-            async fn upgrade(&self, later: Vec<Step>, others: &Barrier) -> Result<(), StoreError> {
+            async fn upgrade(
+                &self,
+                later: Vec<SchemaStep>,
+                others: &Barrier,
+            ) -> Result<(), StoreError> {
                 let mut connection = self.connection().await;
                 let steps = [steps(&self.prefix).as_slice(), &later].concat();
                 others.wait().await;

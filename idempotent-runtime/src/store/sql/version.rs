@@ -11,7 +11,7 @@ use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
 /// A step as it was released.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct SchemaStep {
     /// The statements.
     pub text: String,
     /// The oldest version whose builds can use the tables after this step.
@@ -115,7 +115,11 @@ pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> 
 
 /// The text that makes the tables: that of the versions, and then each step, with the statement
 /// that notes that it was applied.
-pub(crate) fn ddl(mut text: String, steps: &[Step], applied: impl Fn(Found) -> String) -> String {
+pub(crate) fn ddl(
+    mut text: String,
+    steps: &[SchemaStep],
+    applied: impl Fn(Found) -> String,
+) -> String {
     for (version, step) in missing(steps, Found::default()) {
         text.push_str(&step.text);
         text.push_str(&applied(version));
@@ -135,7 +139,7 @@ pub(crate) fn note(prefix: &TablePrefix, reached: Found, now: &str) -> String {
 }
 
 /// The steps that a schema still lacks, with what is found once each one is taken.
-pub fn missing(steps: &[Step], found: Found) -> impl Iterator<Item = (Found, &Step)> {
+pub fn missing(steps: &[SchemaStep], found: Found) -> impl Iterator<Item = (Found, &SchemaStep)> {
     let done = usize::try_from(found.version).unwrap_or(0);
     (1..).zip(steps).skip(done).map(|(version, step)| {
         let usable_from = step.usable_from;

@@ -63,10 +63,10 @@ pub(super) struct Write {
     pub(super) next: Draft,
     number: u64,
     /// `None` if nothing was written, and its caller has to do it alone.
-    answer: Sender<Option<Answer>>,
+    answer: Sender<Option<SwapAnswer>>,
 }
 
-type Answer = Result<Swap, StoreError>;
+type SwapAnswer = Result<Swap, StoreError>;
 
 /// A caller's place in the queue. If it is dropped before the write is taken up, it takes the write
 /// out again.
@@ -91,7 +91,7 @@ impl Inner {
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
-    ) -> Option<Answer> {
+    ) -> Option<SwapAnswer> {
         let (answer, mut told) = oneshot::channel();
         let ticket = queue.enqueue(|number| Write {
             id: *id,
@@ -155,7 +155,11 @@ impl Inner {
         self.tell(writes.into_iter().zip(answers).chain(last));
     }
 
-    async fn write_together(&self, connection: &mut Lent, writes: &[Write]) -> Vec<Option<Answer>> {
+    async fn write_together(
+        &self,
+        connection: &mut Lent,
+        writes: &[Write],
+    ) -> Vec<Option<SwapAnswer>> {
         let mut open = Open {
             connection,
             is_over: false,
@@ -188,7 +192,7 @@ impl Inner {
         mut failed: Option<StoreError>,
         connection: &mut Lent,
         writes: &[Write],
-    ) -> Vec<Option<Answer>> {
+    ) -> Vec<Option<SwapAnswer>> {
         let mut answers = Vec::new();
         for write in writes {
             let answer = match failed.as_ref().map(StoreError::kind) {
@@ -212,7 +216,7 @@ impl Inner {
         answers
     }
 
-    fn tell(&self, answers: impl IntoIterator<Item = (Write, Option<Answer>)>) {
+    fn tell(&self, answers: impl IntoIterator<Item = (Write, Option<SwapAnswer>)>) {
         for (write, answer) in answers {
             // A caller that went away wakes no waiters.
             if let Err(Some(Ok(Swap::Applied(_)))) = write.answer.send(answer) {

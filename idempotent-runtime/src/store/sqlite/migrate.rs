@@ -8,7 +8,7 @@ use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, Step},
+        version::{self as schema, FOUND, Found, SchemaStep},
     },
 };
 
@@ -20,7 +20,7 @@ use crate::store::{
 ///
 /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them
 /// in the tree that is searched.
-fn steps(prefix: &TablePrefix) -> [Step; 2] {
+fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
@@ -73,7 +73,7 @@ CREATE TRIGGER IF NOT EXISTS {prefix}records_steps AFTER DELETE ON {prefix}recor
 END;
 "
     );
-    [records, steps].map(|text| Step {
+    [records, steps].map(|text| SchemaStep {
         text,
         usable_from: 1,
     })
@@ -96,7 +96,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[Step],
+    steps: &[SchemaStep],
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -267,7 +267,11 @@ mod tests {
             store.check_schema().await
         }
 
-        async fn upgrade(&self, later: Vec<Step>, others: &Barrier) -> Result<(), StoreError> {
+        async fn upgrade(
+            &self,
+            later: Vec<SchemaStep>,
+            others: &Barrier,
+        ) -> Result<(), StoreError> {
             let mut connection = self.connection().await;
             let steps = [steps(&self.prefix).as_slice(), &later].concat();
             others.wait().await;

@@ -16,7 +16,7 @@ use crate::store::{Snapshot, Swap};
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, State, TokenRule, Version},
-    store::together::Answer,
+    store::together::WriteAnswer,
 };
 
 /// How many writes are sent together, at most.
@@ -69,12 +69,12 @@ impl Write {
 
 /// The place of a write in the queue. Renewals come first, and of these the shortest leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct Ticket {
     lease: Duration,
     number: u64,
 }
 
-impl Turn {
+impl Ticket {
     /// Stands for the lease of a write that prolongs none.
     const NONE: Duration = Duration::MAX;
 
@@ -86,20 +86,20 @@ impl Turn {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) write: Write,
-    pub(super) caller: Sender<Answer>,
+    pub(super) caller: Sender<WriteAnswer>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    jobs: BTreeMap<Turn, Job>,
+    jobs: BTreeMap<Ticket, Job>,
     last: u64,
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, job: Job) -> Turn {
+    pub(super) fn push(&mut self, job: Job) -> Ticket {
         self.last += 1;
-        let turn = Turn {
-            lease: job.write.renewed().unwrap_or(Turn::NONE),
+        let turn = Ticket {
+            lease: job.write.renewed().unwrap_or(Ticket::NONE),
             number: self.last,
         };
         self.jobs.insert(turn, job);
@@ -107,11 +107,11 @@ impl Queue {
     }
 
     /// The write whose turn is next.
-    pub(super) fn next(&self) -> Option<Turn> {
+    pub(super) fn next(&self) -> Option<Ticket> {
         self.jobs.keys().next().copied()
     }
 
-    pub(super) fn remove(&mut self, turn: Turn) -> Option<Job> {
+    pub(super) fn remove(&mut self, turn: Ticket) -> Option<Job> {
         self.jobs.remove(&turn)
     }
 

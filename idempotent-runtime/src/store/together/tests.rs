@@ -71,7 +71,7 @@ impl Store for Gated {
 }
 
 impl WriteTogether for Gated {
-    async fn write_together(&self, writes: &[Write]) -> Vec<Answer> {
+    async fn write_together(&self, writes: &[Write]) -> Vec<WriteAnswer> {
         if self.leaves_out.load(Ordering::SeqCst) {
             return writes.iter().map(|_| None).collect();
         }

@@ -43,12 +43,12 @@ struct Registry {
 #[derive(Debug, Default)]
 struct Waiting {
     next_ticket: u64,
-    by_ticket: BTreeMap<(RecordId, u64), Place>,
+    by_ticket: BTreeMap<(RecordId, u64), WaiterEntry>,
 }
 
 /// The place of a caller among those that wait.
 #[derive(Debug, Default)]
-struct Place {
+struct WaiterEntry {
     waker: Option<Waker>,
     /// When it last began to look at the record.
     #[cfg(any(
@@ -79,7 +79,7 @@ impl Waiters {
         let mut waiting = self.registry.lock();
         waiting.next_ticket += 1;
         let ticket = (*id, waiting.next_ticket);
-        waiting.by_ticket.insert(ticket, Place::default());
+        waiting.by_ticket.insert(ticket, WaiterEntry::default());
         self.registry
             .count
             .store(waiting.by_ticket.len(), Ordering::SeqCst);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use idempotent_runtime::protocol::{Decision, Meaning, decide, first};
+use idempotent_runtime::protocol::{ClaimDecision, Meaning, decide, first};
 
 use crate::{
     driver::{Delivery, Protocol},
@@ -137,7 +137,7 @@ impl Protocol {
         let decision = decide(&claim, &snapshot, || version(FRESH));
         world.witness_decision(caller, attempt_id, &decision);
         world.workers[worker].phase = match decision {
-            Decision::Write {
+            ClaimDecision::Write {
                 seen,
                 draft,
                 meaning,
@@ -149,12 +149,12 @@ impl Protocol {
                 claiming(attempt_id, seen, draft, meaning)
             }
             // The answer came so late that the lease is over: it claims once more what it won.
-            Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+            ClaimDecision::Mine(record) if record.lease_is_over(snapshot.now) => {
                 let draft = Draft::of(&claim.renew(&record, version(FRESH)));
                 let seen = Some(name(record.version));
                 claiming(attempt_id, seen, draft, Meaning::won(&record, false))
             }
-            Decision::Mine(record) => Phase::Holding(Held {
+            ClaimDecision::Mine(record) => Phase::Holding(Held {
                 attempt_id,
                 attempt: attempt_number(record.attempt),
                 on_crash: record.on_crash,
@@ -165,18 +165,18 @@ impl Protocol {
                 beats: true,
                 current: true,
             }),
-            Decision::InProgress(record, _) => Phase::Waiting {
+            ClaimDecision::InProgress(record, _) => Phase::Waiting {
                 attempt_id,
                 seen: name(record.version),
             },
-            Decision::Replay(record) => {
+            ClaimDecision::Replay(record) => {
                 world.witness_answer(outcome_of(record.outcome.as_ref()));
                 Phase::Idle
             }
-            Decision::Expired(_)
-            | Decision::KeyReused(_)
-            | Decision::Uncertain(_)
-            | Decision::Parked(_) => Phase::Idle,
+            ClaimDecision::Expired(_)
+            | ClaimDecision::KeyReused(_)
+            | ClaimDecision::Uncertain(_)
+            | ClaimDecision::Parked(_) => Phase::Idle,
         };
     }
 }

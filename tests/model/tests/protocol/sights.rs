@@ -3,7 +3,7 @@
 
 use idempotent_runtime::{
     policy::OnCrash,
-    protocol::{Decision, Meaning, Refusal, decide},
+    protocol::{ClaimDecision, Meaning, Refusal, decide},
     record::State,
 };
 
@@ -67,7 +67,7 @@ impl Sight {
         let holds = |shown: fn(&Held) -> bool| {
             phases().any(|phase| matches!(phase, Phase::Holding(held) if shown(&held)))
         };
-        let will = |does: fn(&Decision) -> bool| {
+        let will = |does: fn(&ClaimDecision) -> bool| {
             let decisions = world
                 .workers
                 .iter()
@@ -93,11 +93,11 @@ impl Sight {
                     |phase: &Phase| matches!(phase, Phase::Waiting { seen, .. } if *seen != NONE);
                 phases().filter(waits).count() == 2
             }
-            Sight::Recognised => will(|decision| matches!(decision, Decision::Mine(_))),
-            Sight::KeyReused => will(|decision| matches!(decision, Decision::KeyReused(_))),
+            Sight::Recognised => will(|decision| matches!(decision, ClaimDecision::Mine(_))),
+            Sight::KeyReused => will(|decision| matches!(decision, ClaimDecision::KeyReused(_))),
             Sight::WaiterReplays => world.workers.iter().any(|worker| {
                 matches!(worker.phase, Phase::Waiting { .. })
-                    && matches!(next(worker, world), Some(Decision::Replay(_)))
+                    && matches!(next(worker, world), Some(ClaimDecision::Replay(_)))
             }),
             Sight::Settled => world.workers.iter().any(|worker| settles(worker, world)),
             Sight::SettledByOperator => {
@@ -133,7 +133,7 @@ impl Sight {
 }
 
 /// The decision of this worker when it looks, or is refused and looks.
-fn next(worker: &Worker, world: &World) -> Option<Decision> {
+fn next(worker: &Worker, world: &World) -> Option<ClaimDecision> {
     let refused = match worker.phase {
         Phase::Claiming(_, request) => request.seen != world.cell.map(|cell| cell.version),
         Phase::Waiting { .. } => true,

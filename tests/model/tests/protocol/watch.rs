@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap};
 
 use idempotent_runtime::{
     policy::OnCrash,
-    protocol::{Decision, Meaning, Refusal, decide},
+    protocol::{ClaimDecision, Meaning, Refusal, decide},
     record::State,
 };
 
@@ -250,7 +250,7 @@ impl World {
         &mut self,
         caller: Caller,
         attempt_id: Name,
-        decision: &Decision,
+        decision: &ClaimDecision,
     ) {
         let binding = self.cell.filter(|cell| !cell.is_expired());
         let mine = binding
@@ -260,11 +260,11 @@ impl World {
         });
         self.watch.must(
             Promise::OwnIsRecognised,
-            !mine || matches!(decision, Decision::Mine(_)),
+            !mine || matches!(decision, ClaimDecision::Mine(_)),
         );
         self.watch.must(
             Promise::MismatchFound,
-            differs == matches!(decision, Decision::KeyReused(_)),
+            differs == matches!(decision, ClaimDecision::KeyReused(_)),
         );
     }
 
@@ -333,7 +333,7 @@ fn is_answerable(stands: Cell) -> bool {
         later.now = NOW.plus(LEASE);
         !matches!(
             decide(&claim, &later, || version(FRESHER)),
-            Decision::InProgress(..)
+            ClaimDecision::InProgress(..)
         )
     };
     let answers = || {

@@ -2,7 +2,7 @@
 //! effect is not there and no worker is alive that may still have it.
 
 use idempotent_runtime::{
-    protocol::sequence::{Draft, Settlement, settle, skip},
+    protocol::sequence::{StreamDraft, StreamSettlement, settle, skip},
     record::OutcomeKind,
 };
 
@@ -33,7 +33,7 @@ impl Word {
 
 impl Protocol {
     /// The draft of an operator who says this, if that is true and there is something to settle.
-    pub(crate) fn settlement(&self, world: &World, word: Word) -> Option<Draft> {
+    pub(crate) fn settlement(&self, world: &World, word: Word) -> Option<StreamDraft> {
         let cell = world.cell?;
         let number = cell.running?.number;
         let happened = world.watch.has_effect(number);
@@ -44,9 +44,9 @@ impl Protocol {
         let is_alive =
             world.workers.iter().any(may_begin) && self.fault != Fault::ReleasesTheLiving;
         let settlement = match word {
-            Word::Happened if happened => Settlement::Done(OutcomeKind::Value),
-            Word::DidNotHappen if !happened && !is_alive => Settlement::Released,
-            Word::TryAgain => Settlement::Resumed {
+            Word::Happened if happened => StreamSettlement::Done(OutcomeKind::Value),
+            Word::DidNotHappen if !happened && !is_alive => StreamSettlement::Released,
+            Word::TryAgain => StreamSettlement::Resumed {
                 max_takeovers: TAKEOVERS,
             },
             Word::Skip => return skip(&cell.stream(), number.into(), NOW, FRESH),

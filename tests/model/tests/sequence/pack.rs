@@ -6,7 +6,10 @@ use std::time::Duration;
 use idempotent_runtime::{
     fingerprint::Fingerprint,
     policy::OnCrash,
-    protocol::sequence::{Answer, Applied, Claim, Ending, Gaps, Holding, Passed, Running, Stream},
+    protocol::sequence::{
+        Applied, BegunNumber, CopyAnswer, Gaps, Passed, Stream, StreamClaim, StreamEnding,
+        StreamHolding,
+    },
     record::{AttemptId, FencingToken, OutcomeKind, Time, Version},
 };
 
@@ -42,8 +45,8 @@ pub(crate) fn small(number: u64) -> u8 {
 }
 
 impl Choice {
-    pub(crate) fn claim(self, number: u8, owns: bool) -> Claim {
-        Claim {
+    pub(crate) fn claim(self, number: u8, owns: bool) -> StreamClaim {
+        StreamClaim {
             number: number.into(),
             fingerprint: fingerprint(number.into()),
             attempt_id: if owns { OWNER } else { OTHER },
@@ -56,7 +59,7 @@ impl Choice {
     }
 
     /// The runtime's form of a holding.
-    pub(crate) fn holding(self, held: &Held, owns: bool) -> Holding {
+    pub(crate) fn holding(self, held: &Held, owns: bool) -> StreamHolding {
         let claim = self.claim(held.run.number, owns);
         let stream = Stream {
             version: CURRENT,
@@ -67,7 +70,7 @@ impl Choice {
             lease_end: NOW,
             expires: None,
         };
-        Holding::standing(&claim, &stream).expect("it was made of this claim")
+        StreamHolding::standing(&claim, &stream).expect("it was made of this claim")
     }
 }
 
@@ -82,8 +85,8 @@ impl Seen {
 }
 
 impl Run {
-    fn running(self) -> Running {
-        Running {
+    fn running(self) -> BegunNumber {
+        BegunNumber {
             number: self.number.into(),
             fingerprint: fingerprint(self.number.into()),
             state: self.state,
@@ -97,7 +100,7 @@ impl Run {
         }
     }
 
-    fn of(running: Running) -> Self {
+    fn of(running: BegunNumber) -> Self {
         Self {
             number: small(running.number),
             state: running.state,
@@ -113,9 +116,9 @@ impl Run {
 impl Cell {
     pub(crate) fn stream(self) -> Stream {
         let answer = if self.skipped {
-            Answer::Skipped
+            CopyAnswer::Skipped
         } else {
-            Answer::Recorded(OutcomeKind::Value)
+            CopyAnswer::Recorded(OutcomeKind::Value)
         };
         let number = u64::from(self.last);
         Stream {
@@ -142,7 +145,7 @@ impl Cell {
             last: stream.last.map_or(0, |last| small(last.number)),
             skipped: stream
                 .last
-                .is_some_and(|last| last.answer == Answer::Skipped),
+                .is_some_and(|last| last.answer == CopyAnswer::Skipped),
             running: stream.running.map(Run::of),
             owner: match stream.attempt_id {
                 AttemptId::NOBODY => Owner::Nobody,
@@ -161,14 +164,14 @@ pub(crate) fn is_new(attempt_id: AttemptId) -> bool {
 }
 
 impl End {
-    pub(crate) fn ending(self) -> Ending {
+    pub(crate) fn ending(self) -> StreamEnding {
         match self {
             // An error moves the number as a value does; which of them it is, the watch remembers.
-            End::Done | End::Failed => Ending::Done(OutcomeKind::Value),
-            End::Release => Ending::Release,
-            End::Uncertain => Ending::Uncertain,
-            End::Unpolled => Ending::Unpolled,
-            End::Stopped => Ending::Stopped,
+            End::Done | End::Failed => StreamEnding::Done(OutcomeKind::Value),
+            End::Release => StreamEnding::Release,
+            End::Uncertain => StreamEnding::Uncertain,
+            End::Unpolled => StreamEnding::Unpolled,
+            End::Stopped => StreamEnding::Stopped,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The sights that must be seen somewhere: a model in which nothing happens keeps every promise.
 
-use idempotent_runtime::protocol::sequence::{Decision, Refusal, Standing};
+use idempotent_runtime::protocol::sequence::{NumberState, StreamDecision, StreamRefusal};
 
 use crate::{
     driver::Protocol,
@@ -57,7 +57,7 @@ impl Sight {
     pub(crate) fn shows(self, protocol: &Protocol, world: &World) -> bool {
         let Some(cell) = world.cell else { return false };
         let standing = |state| cell.running.is_some_and(|run| run.state == state);
-        let told = |is: fn(&Decision) -> bool| {
+        let told = |is: fn(&StreamDecision) -> bool| {
             (1..=NUMBERS).any(|number| is(&protocol.decision(number, false, world.cell)))
         };
         let holds = |shows: &dyn Fn(&Held, bool) -> bool| {
@@ -74,20 +74,22 @@ impl Sight {
                     matches!(worker.phase, Phase::Ending(_, End::Release | End::Unpolled));
                 releases && cell.running.is_none() && cell.last > 0
             }),
-            Sight::Uncertain => standing(Standing::Uncertain),
-            Sight::Parked => standing(Standing::Parked),
+            Sight::Uncertain => standing(NumberState::Uncertain),
+            Sight::Parked => standing(NumberState::Parked),
             Sight::TakenOver => holds(&|held, _| held.run.takeovers > 0),
-            Sight::PutBack => standing(Standing::Running) && cell.owner == Owner::Nobody,
+            Sight::PutBack => standing(NumberState::Running) && cell.owner == Owner::Nobody,
             Sight::Passed => holds(&|held, owns| owns && held.run.passed.is_some()),
-            Sight::Gap => told(|decision| matches!(decision, Decision::Gap { .. })),
-            Sight::AwaitGap => told(|decision| matches!(decision, Decision::AwaitGap { .. })),
-            Sight::InProgress => told(|decision| matches!(decision, Decision::InProgress(..))),
-            Sight::Overtaken => told(|decision| matches!(decision, Decision::Overtaken(_))),
-            Sight::Past => told(|decision| matches!(decision, Decision::Past { .. })),
+            Sight::Gap => told(|decision| matches!(decision, StreamDecision::Gap { .. })),
+            Sight::AwaitGap => told(|decision| matches!(decision, StreamDecision::AwaitGap { .. })),
+            Sight::InProgress => {
+                told(|decision| matches!(decision, StreamDecision::InProgress(..)))
+            }
+            Sight::Overtaken => told(|decision| matches!(decision, StreamDecision::Overtaken(_))),
+            Sight::Past => told(|decision| matches!(decision, StreamDecision::Past { .. })),
             Sight::Skipped => cell.skipped,
             Sight::Mine => world.workers.iter().any(|worker| {
                 matches!(worker.phase, Phase::Claiming(number, Seen::Stale)
-                    if protocol.decision(number, worker.owns, world.cell) == Decision::Mine)
+                    if protocol.decision(number, worker.owns, world.cell) == StreamDecision::Mine)
             }),
             Sight::Outlived => holds(&|_, owns| !owns),
             Sight::Refused => holds(&|held, _| {
@@ -98,7 +100,7 @@ impl Sight {
                         .is_some_and(|highest| held.token < highest)
             }),
             Sight::PausedCompletes => {
-                standing(Standing::Uncertain)
+                standing(NumberState::Uncertain)
                     && world
                         .workers
                         .iter()
@@ -115,5 +117,5 @@ fn completes(protocol: &Protocol, worker: &Worker, cell: Cell) -> bool {
     };
     let holding = protocol.choice.holding(&held, worker.owns);
     let refusal = holding.refused(&End::Done.ending(), Some(&cell.stream()));
-    matches!(refusal, Refusal::Again(_))
+    matches!(refusal, StreamRefusal::Again(_))
 }

@@ -1,6 +1,6 @@
 //! The store: a versioned cell with a clock.
 
-use idempotent_runtime::protocol::sequence::{Draft, Meaning};
+use idempotent_runtime::protocol::sequence::{StreamDraft, StreamMeaning};
 
 use crate::{
     driver::Protocol,
@@ -11,7 +11,7 @@ use crate::{
 
 /// A request, as the store gets it.
 pub(crate) struct Write {
-    pub(crate) draft: Draft,
+    pub(crate) draft: StreamDraft,
     pub(crate) kind: Kind,
     /// Whether the record stood for the claim of the sender, as far as it is still known.
     pub(crate) owns: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Write {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Claim(Meaning),
+    Claim(StreamMeaning),
     GiveUp,
     Beat,
     /// The number that is ended, and how.
@@ -30,8 +30,8 @@ pub(crate) enum Kind {
 }
 
 /// Whether a claim of this meaning holds nothing.
-pub(crate) fn leaves(meaning: Meaning) -> bool {
-    matches!(meaning, Meaning::LeaveUncertain | Meaning::Park)
+pub(crate) fn leaves(meaning: StreamMeaning) -> bool {
+    matches!(meaning, StreamMeaning::LeaveUncertain | StreamMeaning::Park)
 }
 
 /// Whether what was seen is what stands.

@@ -5,7 +5,8 @@ use std::{cell::RefCell, collections::HashMap};
 use idempotent_runtime::{
     policy::OnCrash,
     protocol::sequence::{
-        Decision, Ending, Gaps, Holding, Settlement, Standing, Stream, decide, settle, skip,
+        Gaps, NumberState, Stream, StreamDecision, StreamEnding, StreamHolding, StreamSettlement,
+        decide, settle, skip,
     },
     record::OutcomeKind,
 };
@@ -134,7 +135,7 @@ impl World {
             }
             Kind::Claim(_) | Kind::GiveUp | Kind::Settle => {}
             Kind::Beat => {
-                let revives = before.is_some_and(|run| run.state != Standing::Running);
+                let revives = before.is_some_and(|run| run.state != NumberState::Running);
                 self.must(Promise::StaleHolder, write.owns && !revives);
             }
             Kind::End(number, end) => {
@@ -159,7 +160,7 @@ impl World {
         let Some(before) = previous.and_then(|cell| cell.running) else {
             return;
         };
-        self.must(Promise::StoppedStops, before.state == Standing::Running);
+        self.must(Promise::StoppedStops, before.state == NumberState::Running);
         let is_abandoned = previous.is_some_and(|cell| !cell.live);
         let may_pass = before.number == run.number
             || (accepts && run.number > before.number && before.on_crash == OnCrash::Rerun);
@@ -191,7 +192,7 @@ impl World {
         let stopped = self
             .cell
             .and_then(|cell| cell.running)
-            .filter(|run| run.state != Standing::Running && run.number < number);
+            .filter(|run| run.state != NumberState::Running && run.number < number);
         self.must(Promise::StoppedStops, stopped.is_none());
         let most = 1 + u8::from(is_strict);
         let effects = &mut self.watch.effects[usize::from(number) - 1];
@@ -201,8 +202,11 @@ impl World {
     }
 
     /// A call decided about the record that it saw. The record that really stands counts.
-    pub(crate) fn witness_decision(&mut self, decision: &Decision, truth: &Decision) {
-        let is_answer = !matches!(decision, Decision::Write { .. } | Decision::InProgress(..));
+    pub(crate) fn witness_decision(&mut self, decision: &StreamDecision, truth: &StreamDecision) {
+        let is_answer = !matches!(
+            decision,
+            StreamDecision::Write { .. } | StreamDecision::InProgress(..)
+        );
         self.must(Promise::AnsweredByRecord, !is_answer || decision == truth);
     }
 
@@ -247,20 +251,20 @@ fn reaches_end(choice: Choice, from: Cell) -> bool {
 fn goes_further(choice: Choice, stream: Stream, number: u8) -> Result<Stream, Option<u8>> {
     let later = stream.lease_end.max(NOW).plus(LEASE);
     let claim = choice.claim(number, false);
-    let done = Settlement::Done(OutcomeKind::Value);
+    let done = StreamSettlement::Done(OutcomeKind::Value);
     let draft = match decide(&claim, Some(&stream), later, FRESH) {
-        Decision::Write { draft, meaning, .. } if leaves(meaning) => Some(draft),
-        Decision::Write { draft, .. } => {
+        StreamDecision::Write { draft, meaning, .. } if leaves(meaning) => Some(draft),
+        StreamDecision::Write { draft, .. } => {
             let begun = draft.apply(Some(&stream), later);
-            let holding = Holding::standing(&claim, &begun).ok_or(None)?;
-            let ended = holding.end(&Ending::Done(OutcomeKind::Value), FRESH);
+            let holding = StreamHolding::standing(&claim, &begun).ok_or(None)?;
+            let ended = holding.end(&StreamEnding::Done(OutcomeKind::Value), FRESH);
             return Ok(ended.apply(Some(&begun), later));
         }
-        Decision::Uncertain(stopped) => settle(&stream, stopped, &done, later, FRESH),
-        Decision::Parked(stopped) => skip(&stream, stopped, later, FRESH),
-        Decision::Past { last } => return Err(Some(small(last) + 1)),
-        Decision::Replay(_) => return Err(Some(number + 1)),
-        Decision::Overtaken(running) => return Err(Some(small(running))),
+        StreamDecision::Uncertain(stopped) => settle(&stream, stopped, &done, later, FRESH),
+        StreamDecision::Parked(stopped) => skip(&stream, stopped, later, FRESH),
+        StreamDecision::Past { last } => return Err(Some(small(last) + 1)),
+        StreamDecision::Replay(_) => return Err(Some(number + 1)),
+        StreamDecision::Overtaken(running) => return Err(Some(small(running))),
         _ => None,
     };
     let draft = draft.ok_or(None)?;

@@ -3,7 +3,8 @@
 use idempotent_runtime::{
     policy::OnCrash,
     protocol::sequence::{
-        Answer, Applied, Decision, Draft, Gaps, Holding, Last, Refusal, Standing, decide,
+        Applied, CopyAnswer, Gaps, LastChange, NumberState, StreamDecision, StreamDraft,
+        StreamHolding, StreamRefusal, decide,
     },
     record::{OutcomeKind, TokenRule},
 };
@@ -18,17 +19,17 @@ use crate::{
 };
 
 impl Protocol {
-    pub(crate) fn decision(&self, number: u8, owns: bool, cell: Option<Cell>) -> Decision {
+    pub(crate) fn decision(&self, number: u8, owns: bool, cell: Option<Cell>) -> StreamDecision {
         let mut claim = self.choice.claim(number, owns);
         let mut stream = cell.map(Cell::stream);
         let mut now = NOW;
         let running = stream.as_mut().and_then(|stream| stream.running.as_mut());
         let state = running.as_ref().map(|running| running.state);
         match (self.fault, running) {
-            (Fault::TakeoverSkips, _) if state == Some(Standing::Running) => {
+            (Fault::TakeoverSkips, _) if state == Some(NumberState::Running) => {
                 claim.gaps = Gaps::Accept;
             }
-            (Fault::StoppedGoesOn, _) if state != Some(Standing::Running) => {
+            (Fault::StoppedGoesOn, _) if state != Some(NumberState::Running) => {
                 stream.iter_mut().for_each(|stream| stream.running = None);
             }
             (Fault::PassesTheUncertain, Some(running)) if running.number < number.into() => {
@@ -58,8 +59,10 @@ impl Protocol {
         let truth = self.decision(number, owns, world.cell);
         world.witness_decision(&decision, &truth);
         match decision {
-            Decision::Write { .. } => world.workers[worker].phase = Phase::Claiming(number, seen),
-            Decision::Mine => self.hold(world, worker, number),
+            StreamDecision::Write { .. } => {
+                world.workers[worker].phase = Phase::Claiming(number, seen)
+            }
+            StreamDecision::Mine => self.hold(world, worker, number),
             // It was answered, or waits: who waits holds nothing, and calls again.
             _ => world.workers[worker] = Worker::IDLE,
         }
@@ -70,7 +73,7 @@ impl Protocol {
         let cell = world.cell.expect("its claim stands");
         let run = cell.running.expect("its claim stands");
         let claim = self.choice.claim(number, true);
-        let holding = Holding::standing(&claim, &cell.stream());
+        let holding = StreamHolding::standing(&claim, &cell.stream());
         assert!(holding.is_some(), "{cell:?} does not stand for {number}");
         world.workers[worker].phase = Phase::Holding(Held {
             run,
@@ -141,12 +144,13 @@ impl Protocol {
         if !store::stands(world.cell, seen) {
             return None;
         }
-        let Decision::Write { draft, meaning, .. } = self.decision(number, owns, world.cell) else {
+        let StreamDecision::Write { draft, meaning, .. } = self.decision(number, owns, world.cell)
+        else {
             return None;
         };
         let draft = match self.fault {
             Fault::MovesBeforeTheBody => moved(&draft),
-            Fault::TokenStays if world.cell.is_some() => Draft {
+            Fault::TokenStays if world.cell.is_some() => StreamDraft {
                 token: TokenRule::Keep,
                 ..draft
             },
@@ -195,7 +199,7 @@ impl Protocol {
         let holding = self.choice.holding(&held, owns);
         let stream = world.cell.map(Cell::stream);
         world.workers[worker] = match holding.refused(&end.ending(), stream.as_ref()) {
-            Refusal::Again(_) if !applied => Worker {
+            StreamRefusal::Again(_) if !applied => Worker {
                 phase: Phase::Ending(
                     Held {
                         seen: Seen::Current,
@@ -226,7 +230,7 @@ impl Protocol {
             .end(&written.ending(), FRESH);
         let did_nothing = matches!(written, End::Release | End::Unpolled);
         match self.fault {
-            Fault::ReleaseForgets if did_nothing => draft.last = Last::Forget,
+            Fault::ReleaseForgets if did_nothing => draft.last = LastChange::Forget,
             Fault::PassedIsForgotten if did_nothing && held.run.takeovers == 0 => {
                 draft.running = None;
             }
@@ -331,13 +335,13 @@ pub(crate) fn cancel(world: &mut World, worker: usize) {
 }
 
 /// The claim that moves the number before its body has run.
-fn moved(draft: &Draft) -> Draft {
+fn moved(draft: &StreamDraft) -> StreamDraft {
     let last = draft.running.map_or(draft.last, |running| {
-        Last::Moves(Applied {
+        LastChange::Moves(Applied {
             number: running.number,
             fingerprint: running.fingerprint,
-            answer: Answer::Recorded(OutcomeKind::Value),
+            answer: CopyAnswer::Recorded(OutcomeKind::Value),
         })
     });
-    Draft { last, ..*draft }
+    StreamDraft { last, ..*draft }
 }

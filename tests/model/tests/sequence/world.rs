@@ -1,7 +1,7 @@
 //! The record of one stream, three workers, perhaps a request that straggles, and what the watch
 //! noted down: small and plain, because a great many of them are made.
 
-use idempotent_runtime::{policy::OnCrash, protocol::sequence::Standing};
+use idempotent_runtime::{policy::OnCrash, protocol::sequence::NumberState};
 
 use crate::watch::Watch;
 
@@ -35,7 +35,7 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Run {
     pub(crate) number: u8,
-    pub(crate) state: Standing,
+    pub(crate) state: NumberState,
     pub(crate) on_crash: OnCrash,
     pub(crate) takeovers: u8,
     /// The number that it passed, and how often that one was taken over.

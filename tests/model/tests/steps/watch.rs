@@ -2,7 +2,7 @@
 //! asks: the notes tell on their own which attempt holds the record, and what it recorded.
 
 use idempotent_runtime::{
-    protocol::{Decision, Meaning, decide},
+    protocol::{ClaimDecision, Meaning, decide},
     record::State,
     store::Snapshot,
 };
@@ -182,7 +182,8 @@ fn is_freed(cell: Cell) -> bool {
             record: Some(record.clone()),
         };
         let decision = decide(&claim, &snapshot, || FRESH);
-        let begins = matches!(&decision, Decision::Write { draft, .. } if draft.subject.is_some());
+        let begins =
+            matches!(&decision, ClaimDecision::Write { draft, .. } if draft.subject.is_some());
         begins && !record.is_expired(now)
     })
 }

@@ -2,7 +2,7 @@
 //! holds.
 
 use idempotent_runtime::{
-    protocol::{self, Decision, Meaning, Refusal},
+    protocol::{self, ClaimDecision, Meaning, Refusal},
     record,
 };
 use model::call::{FRESH, NOW, claim};
@@ -43,8 +43,8 @@ impl Protocol {
             })
         };
         world.workers[worker] = match protocol::decide(&claim, &snapshot(world.cell), || FRESH) {
-            Decision::Write { draft, meaning, .. } => plan(&draft, meaning),
-            Decision::Mine(record) => {
+            ClaimDecision::Write { draft, meaning, .. } => plan(&draft, meaning),
+            ClaimDecision::Mine(record) => {
                 let meaning = Meaning::won(&record, goes_on);
                 if record.lease_is_over(NOW) {
                     plan(&claim.renew(&record, FRESH), meaning)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    protocol::{self, Decision, Meaning, Settlement},
+    protocol::{self, ClaimDecision, Meaning, Settlement},
     record::{self, AttemptId, State},
 };
 use model::call::{FRESH, NOW, TAKEOVERS};
@@ -51,8 +51,8 @@ impl Protocol {
             })
         };
         world.workers[worker] = match protocol::decide(&claim, &snapshot(world.cell), || FRESH) {
-            Decision::Write { draft, meaning, .. } => plan(&draft, meaning),
-            Decision::Mine(record) => {
+            ClaimDecision::Write { draft, meaning, .. } => plan(&draft, meaning),
+            ClaimDecision::Mine(record) => {
                 let meaning = Meaning::won(&record, goes_on);
                 if record.lease_is_over(NOW) {
                     plan(&claim.renew(&record, FRESH), meaning)

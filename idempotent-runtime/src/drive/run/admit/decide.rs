@@ -9,7 +9,7 @@ use super::{
 use crate::{
     attempt::is_own,
     error::Error,
-    protocol::{self, Decision, Meaning, sequence::Stored},
+    protocol::{self, ClaimDecision, Meaning, sequence::StoredStream},
     record::{Record, State, Time, Version},
     run::held::ClaimGrant,
     store::Snapshot,
@@ -65,7 +65,7 @@ impl Admitting<'_> {
             protocol::Next::Damaged => return refused(damaged()),
         };
         match decision {
-            Decision::Write {
+            ClaimDecision::Write {
                 seen,
                 draft,
                 meaning,
@@ -78,14 +78,16 @@ impl Admitting<'_> {
                     meaning,
                 }))
             }
-            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent_at)) => {
+            ClaimDecision::Mine(record)
+                if record.lease_is_over(self.latest(snapshot.now, sent_at)) =>
+            {
                 Next::Write(Box::new(Plan {
                     seen: Some(record.version),
                     draft: self.claim.renewal(&record, Version::random()),
                     meaning: Meaning::won(&record, self.goes_on),
                 }))
             }
-            Decision::Mine(record) => {
+            ClaimDecision::Mine(record) => {
                 // An earlier try of this claim stands, so its lease has begun earlier, too.
                 let gone = self
                     .claim
@@ -100,37 +102,39 @@ impl Admitting<'_> {
                     meaning: Meaning::won(&record, self.goes_on),
                     error: record.outcome.clone(),
                     keeps_undos: record.has_open_undos(),
-                    stream: Stored::read(&record).ok(),
+                    stream: StoredStream::read(&record).ok(),
                     sent_at: sent_at.saturating_sub(gone),
                 };
                 Next::Done(Admission::Run(self.run(&won)))
             }
             // It holds the record through another handle over the same store.
-            Decision::InProgress(record, _) if is_own(record.attempt_id) => {
+            ClaimDecision::InProgress(record, _) if is_own(record.attempt_id) => {
                 Next::Done(self.recursive())
             }
-            Decision::InProgress(record, left) => {
+            ClaimDecision::InProgress(record, left) => {
                 self.bound = true;
                 Next::Wait(record, left)
             }
-            Decision::Replay(record) => Next::Done(Admission::Recorded {
+            ClaimDecision::Replay(record) => Next::Done(Admission::Recorded {
                 record,
                 now: snapshot.now,
                 waited: self.waited,
             }),
-            Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
-            Decision::Uncertain(record) => Next::Done(Admission::Refused(Error::Uncertain {
+            ClaimDecision::KeyReused(record) => {
+                Next::Done(Admission::Refused(self.key_reused(&record)))
+            }
+            ClaimDecision::Uncertain(record) => Next::Done(Admission::Refused(Error::Uncertain {
                 operation: self.operation(),
                 id: self.id,
                 number: number_of(&record),
             })),
-            Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
+            ClaimDecision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
                 operation: self.operation(),
             })),
-            Decision::Parked(record) if record.outcome.is_some() && !record.is_stream() => {
+            ClaimDecision::Parked(record) if record.outcome.is_some() && !record.is_stream() => {
                 Next::NotUndone(record)
             }
-            Decision::Parked(record) => {
+            ClaimDecision::Parked(record) => {
                 let number = number_of(&record);
                 Next::Done(Admission::Refused(self.parked(record.attempt, number)))
             }

@@ -8,7 +8,7 @@ use crate::{
     observe::RecordChange,
     protocol::{
         Meaning,
-        sequence::{Damaged, Stored},
+        sequence::{Damaged, StoredStream},
     },
     record::{Draft, ListedStep, Record, StepState, Time},
     store::{StoreError, StoreErrorKind},
@@ -57,7 +57,7 @@ impl Admitting<'_> {
     /// Tells that a record was left to be settled, and gives the error that refuses the call.
     pub(in crate::drive::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
         let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
-        let number = Stored::written(draft).as_ref().and_then(running);
+        let number = StoredStream::written(draft).as_ref().and_then(running);
         let (step, refusal) = match meaning {
             Meaning::Park => (RecordChange::Parked, self.parked(attempts, number)),
             _ => (
@@ -124,10 +124,10 @@ impl Admitting<'_> {
 
 /// The number at which the stream of this record stops; `None` where it is that of a plain call.
 pub(super) fn number_of(record: &Record) -> Option<u64> {
-    Stored::read(record).as_ref().ok().and_then(running)
+    StoredStream::read(record).as_ref().ok().and_then(running)
 }
 
-fn running(stored: &Stored) -> Option<u64> {
+fn running(stored: &StoredStream) -> Option<u64> {
     stored.stream.running.map(|running| running.number)
 }
 

@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     observe::RecordChange,
     policy::OnCrash,
-    protocol::{Claim, Ending, Holding, Meaning, sequence::Stored},
+    protocol::{Claim, Ending, Holding, Meaning, sequence::StoredStream},
     race::race,
     record::{Draft, State, Version},
     request::{Protection, Request},
@@ -90,7 +90,7 @@ impl Admitting<'_> {
                         return Err(Admission::Refused(self.left(&draft, meaning)));
                     }
                     let (number, token) = (draft.attempt, Some(stamp.token));
-                    let stream = Stored::written(&draft);
+                    let stream = StoredStream::written(&draft);
                     let holding = claim.hold(number, draft.on_crash, meaning, stream.as_ref());
                     let passes = holding.passes();
                     let step = match RecordChange::of_claim(meaning, passes) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Typed, record::Place};
+use super::{Typed, record::OutcomePlace};
 use crate::{
     error::Error,
     outcome::{Keep, OnError, Stored, Unread},
@@ -22,7 +22,7 @@ pub(super) async fn load<T, E, P, K>(
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    match decode(&Place::of(request), typed, reference).await {
+    match decode(&OutcomePlace::of(request), typed, reference).await {
         Ok(loaded) => *own = loaded,
         Err(why) => {
             let error = match &why {
@@ -36,7 +36,7 @@ pub(super) async fn load<T, E, P, K>(
 }
 
 pub(crate) async fn decode<T, E, P, K>(
-    place: &Place<'_>,
+    place: &OutcomePlace<'_>,
     typed: &Typed<P, K>,
     outcome: RawOutcome,
 ) -> Result<Result<T, E>, Unread>
@@ -67,7 +67,7 @@ where
 {
     let operation = &request.operation;
     replay(
-        &Place::of(request),
+        &OutcomePlace::of(request),
         operation,
         typed,
         record.outcome.as_ref(),
@@ -77,7 +77,7 @@ where
 
 /// Reads an outcome back. Its call or step has this name in messages about it.
 pub(crate) async fn replay<T, E, P, K>(
-    place: &Place<'_>,
+    place: &OutcomePlace<'_>,
     name: &Arc<str>,
     typed: &Typed<P, K>,
     outcome: Option<&RawOutcome>,

@@ -65,10 +65,10 @@ where
     if own.is_ok() || !call.keeps_undos() {
         call.know(Ending::Done(RawOutcome::not_replayable()));
     }
-    let place = Place {
+    let place = OutcomePlace {
         // The rows of an `Err` are undone.
         forgets_errors: call.held.is_none(),
-        ..Place::of(request)
+        ..OutcomePlace::of(request)
     };
     match keep(&place, typed, own).await {
         Some(outcome) => Ending::Done(outcome),
@@ -90,7 +90,7 @@ fn unrecorded<E, P: OnError<E>>(request: &Request, on_error: &P) -> Ending {
 /// a replay would give. `None` where it is an error of ours, which is no outcome, and where an
 /// error cannot be kept that leaves nothing.
 pub(crate) async fn keep<T, E, P, K>(
-    place: &Place<'_>,
+    place: &OutcomePlace<'_>,
     typed: &Typed<P, K>,
     own: &mut Result<T, E>,
 ) -> Option<RawOutcome>
@@ -150,7 +150,7 @@ fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T,
 }
 
 /// The place where an outcome is kept, and the words for it.
-pub(crate) struct Place<'a> {
+pub(crate) struct OutcomePlace<'a> {
     pub(crate) operation: &'a str,
     pub(crate) id: &'a RecordId,
     pub(crate) coder: &'a Coder,
@@ -162,7 +162,7 @@ pub(crate) struct Place<'a> {
     pub(crate) forgets_errors: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> OutcomePlace<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
         Self {
             operation: &request.operation,

@@ -11,7 +11,7 @@ fn fingerprint(byte: u8) -> Fingerprint {
     Fingerprint::from_bytes([byte; 32])
 }
 
-fn applied(answer: Answer) -> Option<Applied> {
+fn applied(answer: CopyAnswer) -> Option<Applied> {
     Some(Applied {
         number: 2,
         fingerprint: fingerprint(2),
@@ -19,8 +19,8 @@ fn applied(answer: Answer) -> Option<Applied> {
     })
 }
 
-fn running(state: Standing, passed: Option<Passed>) -> Option<Running> {
-    Some(Running {
+fn running(state: NumberState, passed: Option<Passed>) -> Option<BegunNumber> {
+    Some(BegunNumber {
         number: 4,
         fingerprint: fingerprint(4),
         state,
@@ -38,16 +38,20 @@ fn passed() -> Option<Passed> {
     })
 }
 
-fn value() -> Value {
-    Value {
+fn value() -> LastValue {
+    LastValue {
         schema: 7,
         bytes: Bytes::from_static(b"receipt"),
     }
 }
 
 /// A stream that holds this, with and without an end.
-fn stored(last: Option<Applied>, running: Option<Running>, expires: Option<Time>) -> Stored {
-    Stored {
+fn stored(
+    last: Option<Applied>,
+    running: Option<BegunNumber>,
+    expires: Option<Time>,
+) -> StoredStream {
+    StoredStream {
         stream: Stream {
             version: Version::from_u128(5),
             token: FencingToken::from_u64(9),
@@ -57,25 +61,31 @@ fn stored(last: Option<Applied>, running: Option<Running>, expires: Option<Time>
             lease_end: NOW.plus(Duration::from_secs(30)),
             expires,
         },
-        value: last.map_or_else(Value::default, |_| value()),
+        value: last.map_or_else(LastValue::default, |_| value()),
     }
 }
 
 /// Writes all of it as a draft over itself.
-fn record(of: &Stored) -> Record {
+fn record(of: &StoredStream) -> Record {
     let stream = &of.stream;
     let claim = sample::claim(stream.attempt_id, OnCrash::Rerun);
-    let draft = Draft {
+    let draft = StreamDraft {
         version: stream.version,
         token: TokenRule::Above(FencingToken::from_u64(8)),
-        last: Last::Keep,
+        last: LastChange::Keep,
         running: stream.running,
         attempt_id: stream.attempt_id,
         lease: Moment::In(stream.lease_end.since(NOW)),
         expires: stream.expires.map(|expires| Moment::In(expires.since(NOW))),
     };
     let subject = Some(claim.subject);
-    let draft = Stored::draft(Some(of), &draft, subject, claim.holder, Value::default());
+    let draft = StoredStream::draft(
+        Some(of),
+        &draft,
+        subject,
+        claim.holder,
+        LastValue::default(),
+    );
     let mut record = draft.apply(None, NOW);
     record.token = stream.token;
     record
@@ -88,16 +98,23 @@ fn every_stream_is_read_as_it_was_written() {
         OutcomeKind::Error,
         OutcomeKind::NotReplayable,
     ];
-    let answers = kinds.map(Answer::Recorded);
-    let lasts = answers.into_iter().chain([Answer::Skipped]).map(applied);
-    let states = [Standing::Running, Standing::Uncertain, Standing::Parked];
+    let answers = kinds.map(CopyAnswer::Recorded);
+    let lasts = answers
+        .into_iter()
+        .chain([CopyAnswer::Skipped])
+        .map(applied);
+    let states = [
+        NumberState::Running,
+        NumberState::Uncertain,
+        NumberState::Parked,
+    ];
     for last in lasts.chain([None]) {
         let runnings = states.map(|state| running(state, passed()));
         let plain = states.map(|state| running(state, None));
         for running in runnings.into_iter().chain(plain).chain([None]) {
             for expires in [None, Some(NOW.plus(Duration::from_secs(60)))] {
                 let stored = stored(last, running, expires);
-                assert_eq!(Stored::read(&record(&stored)), Ok(stored));
+                assert_eq!(StoredStream::read(&record(&stored)), Ok(stored));
             }
         }
     }
@@ -105,8 +122,8 @@ fn every_stream_is_read_as_it_was_written() {
 
 #[test]
 fn the_layout_stays_as_it_is() {
-    let kind = Answer::Recorded(OutcomeKind::Value);
-    let stored = stored(applied(kind), running(Standing::Running, passed()), None);
+    let kind = CopyAnswer::Recorded(OutcomeKind::Value);
+    let stored = stored(applied(kind), running(NumberState::Running, passed()), None);
     let outcome = record(&stored).outcome.expect("an outcome");
     assert_eq!((outcome.kind.code(), outcome.schema), (4, 1));
     let (two, three, four) = ("02".repeat(32), "03".repeat(32), "04".repeat(32));
@@ -121,13 +138,13 @@ fn the_layout_stays_as_it_is() {
 
 #[test]
 fn the_last_number_stays_until_it_is_moved_or_forgotten() {
-    let kind = Answer::Recorded(OutcomeKind::Value);
+    let kind = CopyAnswer::Recorded(OutcomeKind::Value);
     let before = stored(applied(kind), None, None);
     let claim = sample::claim(AttemptId::from_u128(6), OnCrash::Rerun);
     for (last, expected, bytes) in [
-        (Last::Keep, before.stream.last, &b"receipt"[..]),
+        (LastChange::Keep, before.stream.last, &b"receipt"[..]),
         (
-            Last::Moves(Applied {
+            LastChange::Moves(Applied {
                 number: 3,
                 ..applied(kind).expect("one")
             }),
@@ -137,19 +154,19 @@ fn the_last_number_stays_until_it_is_moved_or_forgotten() {
             }),
             b"moved",
         ),
-        (Last::Forget, None, b""),
+        (LastChange::Forget, None, b""),
     ] {
-        let draft = Draft {
+        let draft = StreamDraft {
             last,
             ..before.stream.touched(Version::from_u128(8))
         };
-        let moved = Value {
+        let moved = LastValue {
             schema: 1,
             bytes: Bytes::from_static(b"moved"),
         };
-        let draft = Stored::draft(Some(&before), &draft, None, claim.holder.clone(), moved);
+        let draft = StoredStream::draft(Some(&before), &draft, None, claim.holder.clone(), moved);
         let after = draft.apply(Some(&record(&before)), NOW);
-        let after = Stored::read(&after).expect("a stream");
+        let after = StoredStream::read(&after).expect("a stream");
         assert_eq!(after.stream.last, expected);
         assert_eq!(&after.value.bytes[..], bytes);
     }
@@ -157,17 +174,17 @@ fn the_last_number_stays_until_it_is_moved_or_forgotten() {
 
 #[test]
 fn what_is_no_stream_of_this_build_is_damaged() {
-    let kind = Answer::Recorded(OutcomeKind::Value);
+    let kind = CopyAnswer::Recorded(OutcomeKind::Value);
     let whole = record(&stored(
         applied(kind),
-        running(Standing::Running, passed()),
+        running(NumberState::Running, passed()),
         None,
     ));
     let outcome = whole.outcome.clone().expect("an outcome");
     let with = |change: &dyn Fn(&mut Record)| {
         let mut record = whole.clone();
         change(&mut record);
-        Stored::read(&record)
+        StoredStream::read(&record)
     };
     for length in 0..outcome.bytes.len() {
         let short = RawOutcome {

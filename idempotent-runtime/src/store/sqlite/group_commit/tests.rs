@@ -120,7 +120,7 @@ impl Held {
     }
 
     /// Lets these be written while they wait in the queue, and counts the commits.
-    async fn all(&self, writes: &[Job]) -> (Vec<Answer>, usize) {
+    async fn all(&self, writes: &[Job]) -> (Vec<SwapAnswer>, usize) {
         let commits = Arc::new(AtomicUsize::new(0));
         let mut connection = self.connection().await;
         count_commits(&mut connection, &commits).await;
@@ -163,13 +163,13 @@ async fn count_commits(connection: &mut SqliteConnection, commits: &Arc<AtomicUs
         });
 }
 
-fn are_applied(answers: &[Answer]) -> bool {
-    let is_applied = |answer: &Answer| matches!(answer, Ok(Swap::Applied(_)));
+fn are_applied(answers: &[SwapAnswer]) -> bool {
+    let is_applied = |answer: &SwapAnswer| matches!(answer, Ok(Swap::Applied(_)));
     answers.iter().all(is_applied)
 }
 
-fn have_failed(answers: &[Answer], kind: StoreErrorKind) -> bool {
-    let has_failed = |answer: &Answer| matches!(answer, Err(error) if error.kind() == kind);
+fn have_failed(answers: &[SwapAnswer], kind: StoreErrorKind) -> bool {
+    let has_failed = |answer: &SwapAnswer| matches!(answer, Err(error) if error.kind() == kind);
     answers.iter().all(has_failed)
 }
 

@@ -115,10 +115,10 @@ wrappers! {
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod together {
     use super::*;
-    use crate::store::together::{Answer, Together, Write, WriteTogether};
+    use crate::store::together::{Together, Write, WriteAnswer, WriteTogether};
 
     impl WriteTogether for Arc<dyn Store> {
-        async fn write_together(&self, writes: &[Write]) -> Vec<Answer> {
+        async fn write_together(&self, writes: &[Write]) -> Vec<WriteAnswer> {
             let mut answers = Vec::new();
             for Write { id, seen, next } in writes {
                 answers.push(Some(self.swap(id, Some(*seen), next).await));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use idempotent_runtime::{
     OnCrash,
-    protocol::sequence::{Answer as Kept, Running, Standing, Stored, Stream},
+    protocol::sequence::{BegunNumber, CopyAnswer as Kept, NumberState, StoredStream, Stream},
     record::{AttemptId, OutcomeKind},
     sequence::Decision,
 };
@@ -28,12 +28,12 @@ pub(super) struct Evidence {
 struct Write<'a> {
     entry: &'a Entry,
     stream: u32,
-    before: Option<Stored>,
-    after: Stored,
+    before: Option<StoredStream>,
+    after: StoredStream,
 }
 
 impl Write<'_> {
-    fn last(stored: Option<&Stored>) -> u64 {
+    fn last(stored: Option<&StoredStream>) -> u64 {
         let last = stored.and_then(|stored| stored.stream.last);
         last.map_or(0, |last| last.number)
     }
@@ -76,15 +76,15 @@ impl Evidence {
             // A purge removes a stream in which nothing ever ended, and none other.
             let after = entry.after.as_ref().or(entry.before.as_ref());
             let after = after.expect("one of them is a record");
-            let stream = Stored::read(after).expect("a stream").stream;
+            let stream = StoredStream::read(after).expect("a stream").stream;
             let is_empty = stream.last.is_none() && stream.running.is_none();
             assert!(entry.after.is_some() || is_empty, "forgotten: {entry:?}");
-            let before = entry.before.as_deref().map(Stored::read);
+            let before = entry.before.as_deref().map(StoredStream::read);
             Write {
                 entry,
                 stream: entry.token(after).0,
                 before: before.map(|before| before.expect("a stream")),
-                after: Stored::read(after).expect("a stream"),
+                after: StoredStream::read(after).expect("a stream"),
             }
         };
         self.ledger.iter().map(read).collect()
@@ -115,7 +115,7 @@ impl Evidence {
         if from < to {
             self.judge_move(write, about);
         } else if let (Some(running), None) = (running, after.stream.running) {
-            let is_settled = running.state != Standing::Running
+            let is_settled = running.state != NumberState::Running
                 || write
                     .entry
                     .before
@@ -132,7 +132,7 @@ impl Evidence {
     }
 
     /// Whether this number may be claimed beside the one that stands.
-    fn is_free(&self, write: &Write<'_>, running: &Running, number: u64) -> bool {
+    fn is_free(&self, write: &Write<'_>, running: &BegunNumber, number: u64) -> bool {
         let rules = self.rules[write.stream as usize];
         let before = write.entry.before.as_deref();
         let is_over = before.is_some_and(|it| it.lease_is_over(write.entry.at));
@@ -145,7 +145,7 @@ impl Evidence {
         is_again
             || is_over
                 && goes_on
-                && running.state == Standing::Running
+                && running.state == NumberState::Running
                 && rules.on_crash == OnCrash::Rerun
     }
 
