@@ -4,6 +4,18 @@
     doc = "The HTTP front end: a request that carries an `Idempotency-Key` runs once, and its retries get the same response. Its manual comes with the feature `axum`."
 )]
 //!
+//! # How it works
+//!
+//! A request goes through triage first. It passes to the handler if its rules ask for no key, and is
+//! rejected if its key is missing or malformed. Otherwise key and scope name a call, and method,
+//! path, query and body are its arguments. That call claims as every call does. The request that
+//! claims runs the handler, and its response is recorded if the status is an outcome. A duplicate
+//! gets that response, waits for it, or is refused with a problem document.
+//!
+//! Bodies of requests and responses, handlers in flight, responses that stream, and waits have
+//! limits. A caller never gets a response that another scope recorded. A response is never sent as
+//! recorded before the store has it.
+//!
 //! # Where to look
 //!
 //! * [`IdempotencyLayer`] answers a request once for all its retries; [`Rules`] say how, and

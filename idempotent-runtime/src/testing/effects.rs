@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 /// log.
 ///
 /// In memory it serves one process; on disk several processes append to one file, each entry in one
-/// synchronised write, so that an effect that was recorded outlives a SIGKILL.
+/// synchronised write, so that an effect that was recorded outlives a SIGKILL. To test how your
+/// service bears one, have the body record its effect, kill the process, call again, and count.
 ///
 /// # Examples
 ///

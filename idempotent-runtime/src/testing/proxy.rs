@@ -21,7 +21,8 @@ use tokio::{
 /// asked.
 ///
 /// It counts round trips: how often a client spoke after the server had. It can cut connections
-/// where a client cannot tell what the server did.
+/// where a client cannot tell what the server did. To test how your service bears a lost answer,
+/// connect its store and its pool to the proxy, cut, call, call again, and count the effects.
 ///
 /// # Examples
 ///
