@@ -1,27 +1,33 @@
 //! A step in a transaction: its rows and its record stand together.
 
-mod lost;
 mod turn;
 
-use std::time::Duration;
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use sqlx::Pool;
 
-use self::turn::{Ended, Turns};
+use self::turn::{Ended, InStep};
 use super::{
     StepContext, StepLabel,
     described::Described,
-    permit::{self, Begun},
+    permit::{self, Begun, Permit},
 };
 use crate::{
+    clock::SystemTimer,
     error::Error,
     fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
-    policy::OnCrash,
-    record::label::named,
+    policy::{OnCrash, Verdict},
+    record::{Step, label::named},
     request::Fingerprintable,
-    run::typed::{Typed, read::replay},
-    transaction::{RETRY_FOR, ShowsCauses, SqlDatabase},
+    run::typed::{
+        Typed,
+        read::replay,
+        record::{OutcomePlace, keep},
+    },
+    transaction::{
+        Isolation, LONGEST_SILENCE, OwnTransaction, RETRY_FOR, ShowsCauses, SqlDatabase,
+    },
 };
 
 /// Makes a step of a body whose rows and whose record stand together: it begins a transaction on
@@ -163,34 +169,108 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
             keep: Whole,
         };
         let asking = self.described.asking();
-        let turns = Turns {
-            pool: self.pool,
-            retry_for: self.retry_for,
-            asking: &asking,
-        };
         let refused = |error: Error| {
             asking.answered(Some(&error));
             Err(E::from_refusal(error))
         };
-        let (permit, stands) = match Box::pin(permit::begin(self.described)).await {
-            Ok(Begun::Run(mut permit)) => match turns.run(&mut permit, &typed, body).await {
-                Ok(Ended::Own(own) | Ended::Conflict(own)) => return own,
-                Ok(Ended::Stands(step)) => (permit, step),
-                Err(error) => return refused(error),
-            },
-            Ok(Begun::Unprotected(context)) => {
-                return match turns.unprotected(context, body).await {
-                    Ok(Ended::Own(own) | Ended::Conflict(own)) => own,
-                    Ok(Ended::Stands(_)) => unreachable!("it has no record"),
-                    Err(error) => refused(error),
-                };
+        let (mut permit, context) = match Box::pin(permit::begin(self.described)).await {
+            Ok(Begun::Run(permit)) => {
+                let context = permit.context();
+                // Boxed, so that this future holds no room for it in each of its states.
+                (Some(Box::new(permit)), context)
             }
-            Ok(Begun::Recorded(permit, step)) => (permit, step),
+            Ok(Begun::Unprotected(context)) => (None, context),
+            Ok(Begun::Recorded(permit, step)) => {
+                asking.note(false);
+                let read = Box::pin(stands(&permit, &typed, &step)).await;
+                return read.unwrap_or_else(refused);
+            }
             Err(error) => return refused(error),
         };
-        asking.note(false);
-        let (described, outcome) = (permit.described(), stands.outcome.as_ref());
-        let read = replay(&permit.place(), &described, &typed, outcome).await;
-        read.unwrap_or_else(refused)
+        let engine = permit.as_ref().map(|permit| Arc::clone(&permit.engine));
+        let own = OwnTransaction {
+            pool: self.pool,
+            isolation: Some(Isolation::ReadCommitted),
+            timer: engine.as_ref().map_or(&SystemTimer, |it| it.timer()),
+            answers_within: LONGEST_SILENCE,
+        };
+        let mut inside = Box::new(InStep {
+            own,
+            permit: permit.as_deref_mut(),
+            context,
+            typed: &typed,
+            asking: &asking,
+            body,
+            answers: PhantomData,
+        });
+        let ended = own.run(self.retry_for, &mut *inside).await;
+        let ended = match (ended, &mut permit) {
+            (Ok(Ended::Failed(own, is_refused)), Some(permit)) => {
+                Box::pin(failed(permit, &typed, own, is_refused)).await
+            }
+            (ended, _) => ended,
+        };
+        match ended {
+            Ok(Ended::Own(own) | Ended::Failed(own, _)) => own,
+            Ok(Ended::Stands(step)) => {
+                let Some(permit) = &permit else {
+                    unreachable!("it has no record")
+                };
+                asking.note(false);
+                let read = Box::pin(stands(permit, &typed, &step)).await;
+                read.unwrap_or_else(refused)
+            }
+            Err(error) => refused(error),
+        }
     }
+}
+
+/// Reads the outcome back that stands under the name of the step.
+async fn stands<T, E, P>(
+    permit: &Permit,
+    typed: &Typed<P, Whole>,
+    step: &Step,
+) -> Result<Result<T, E>, Error>
+where
+    P: OnError<E>,
+    Whole: Keep<T>,
+{
+    let outcome = step.outcome.as_ref();
+    replay(&permit.place(), &permit.described(), typed, outcome).await
+}
+
+/// Goes on behind an `Err` of the body, whose rows are gone.
+async fn failed<T, E, P>(
+    permit: &mut Permit,
+    typed: &Typed<P, Whole>,
+    mut own: Result<T, E>,
+    is_refused: bool,
+) -> Result<Ended<T, E>, Error>
+where
+    P: OnError<E>,
+    Whole: Keep<T>,
+{
+    let Err(error) = &own else {
+        return Ok(Ended::Own(own));
+    };
+    match typed.on_error.verdict(error, Verdict::Release) {
+        Verdict::Replay if is_refused => return Ok(Ended::Own(own)),
+        Verdict::Release => return Ok(Ended::Own(own)),
+        Verdict::Uncertain => {
+            permit.record_doubt().await?;
+            return Ok(Ended::Own(own));
+        }
+        Verdict::Replay => {}
+    }
+    // Without its rows it is a step like any other. Nothing is left of an error that cannot be
+    // kept.
+    let place = OutcomePlace {
+        forgets_errors: true,
+        ..permit.place()
+    };
+    let Some(outcome) = keep(&place, typed, &mut own).await else {
+        return Ok(Ended::Own(own));
+    };
+    let stands = permit.record(outcome).await?;
+    Ok(stands.map_or(Ended::Own(own), Ended::Stands))
 }

@@ -1,20 +1,18 @@
 //! `transaction`: one that the library owns, around annotated functions.
 
-use std::sync::Arc;
+use std::{convert::Infallible, marker::PhantomData, sync::Arc};
 
 use sqlx::{Database, Transaction};
 
 use super::{
-    Backoff, IntoTransact, LONGEST_SILENCE, RetryIf, ShowsCauses, SqlDatabase, Transact,
-    connection::{
-        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
-        silent, waited_for_itself,
-    },
-    lost::CommitStatus,
+    IntoTransact, LONGEST_SILENCE, RetryIf, ShowsCauses, SqlDatabase,
+    connection::is_broken,
+    own::{Inside, Left, LeftBy, OwnTransaction, Retry},
+    witness::{Stands, Witness, look_for},
 };
 use crate::{
     attempt::Asking,
-    clock::{Timer as _, TokioTimer},
+    clock::TokioTimer,
     error::Error,
     outcome::FromRefusal,
     run::{OpenTransaction, RecordedIn, SentInside},
@@ -113,207 +111,149 @@ where
     F: AsyncFnOnce(&mut <T::Database as Database>::Connection) -> Result<V, E> + Clone,
 {
     let settings = pool.into_transact();
-    let (timer, mut backoff) = (TokioTimer::new(), Backoff::new(settings.retry_for));
-    let asking = Asking::once();
-    loop {
-        let last = match Box::pin(settings.once(body.clone(), &asking)).await {
-            RunEnd::Answer(answer) => {
-                if answer.is_ok() {
-                    asking.note(false);
-                }
-                return answer;
+    let timer = TokioTimer::new();
+    let own = OwnTransaction {
+        pool: &settings.pool,
+        isolation: settings.isolation,
+        timer: &timer,
+        answers_within: LONGEST_SILENCE,
+    };
+    let mut around = Around {
+        own,
+        retry_if: &settings.retry_if,
+        body,
+        asking: Asking::once(),
+        answers: PhantomData,
+    };
+    own.run(settings.retry_for, &mut around).await
+}
+
+/// A body with calls inside.
+struct Around<'a, DB: SqlDatabase, Q, F, V, E> {
+    own: OwnTransaction<'a, DB>,
+    retry_if: &'a Q,
+    body: F,
+    asking: Asking,
+    answers: PhantomData<fn() -> Result<V, E>>,
+}
+
+/// All that stands once the transaction has committed.
+struct Done<V> {
+    recorded: Vec<RecordedIn>,
+    sent: SentInside,
+    value: V,
+}
+
+impl<DB, Q, F, V, E> Inside<DB> for Around<'_, DB, Q, F, V, E>
+where
+    DB: SqlDatabase,
+    Q: RetryIf<E>,
+    E: FromRefusal + ShowsCauses,
+    F: AsyncFnOnce(&mut DB::Connection) -> Result<V, E> + Clone,
+{
+    type Answer = Result<V, E>;
+    type Done = Done<V>;
+    type Wait = Infallible;
+
+    async fn run(&mut self, tx: &mut Transaction<'_, DB>) -> Result<LeftBy<Self, DB>, Error> {
+        let savepoint = self.own.in_time(Savepoint::set(&mut **tx)).await?;
+        let open = OpenTransaction::on(&tx.connection());
+        let body = self.body.clone();
+        match open.enter(body(&mut **tx)).await {
+            Ok(value) => {
+                let recorded = self.check_end(tx, savepoint, &open).await?;
+                let sent = open.take_sent();
+                Ok(Left::Commit(Done {
+                    recorded,
+                    sent,
+                    value,
+                }))
             }
-            RunEnd::Again(last) => last,
-            RunEnd::Lost(recorded, sent, value) => {
-                match settings.find_out(&recorded, LONGEST_SILENCE).await {
-                    CommitStatus::Committed => {
-                        sent.stand();
-                        asking.note(false);
-                        return Ok(value);
-                    }
-                    CommitStatus::RolledBack => asking.refuse(silence::<T::Database>().into()),
-                    CommitStatus::Unknown { has_record } => {
-                        sent.stand();
-                        return Err(asking.refuse(unknown(&recorded, has_record)));
-                    }
-                }
+            Err(error) => {
+                // The body has answered, so an earlier try counts no more.
+                self.asking.note(false);
+                let retry = Retry::of::<DB>(&error, self.retry_if.is_reason(&error), false);
+                Ok(match retry {
+                    Some(retry) => retry.leaves(Err(error), |error| self.refused(error)),
+                    None => Left::Failed(Err(error)),
+                })
             }
-        };
-        let Some(pause) = backoff.pause(timer.now()) else {
-            return Err(last);
-        };
-        tracing::debug!(?pause, "a transaction is tried again");
-        timer.sleep(pause).await;
+        }
+    }
+
+    fn refused(&mut self, error: Error) -> Self::Answer {
+        Err(self.asking.refuse(error))
+    }
+
+    fn committed(&mut self, done: Self::Done) -> Self::Answer {
+        done.sent.stand();
+        self.asking.note(false);
+        Ok(done.value)
+    }
+
+    fn commit_refused(&self, source: StoreError) -> Error {
+        let operation = unnamed();
+        Error::Commit { operation, source }
+    }
+
+    fn unknown(&mut self, done: Self::Done, has_record: bool) -> Self::Answer {
+        done.sent.stand();
+        let first = done.recorded.first();
+        self.refused(Error::CommitUnknown {
+            operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
+            has_record,
+        })
+    }
+
+    async fn wait(&mut self, why: Infallible) -> Result<(), Self::Answer> {
+        match why {}
     }
 }
 
-/// How one run of a body ended.
-enum RunEnd<V, E> {
-    Answer(Result<V, E>),
-    /// Nothing stands, and the body may run again. Inside is the answer if it may not.
-    Again(E),
-    /// It is unknown whether these outcomes are committed, and the messages and the value with
-    /// them.
-    Lost(Vec<RecordedIn>, SentInside, V),
-}
-
-impl<V, E: ShowsCauses> RunEnd<V, E> {
-    /// Whether its connection may only read, so that the application's pool does not get it back.
-    fn is_stale<DB: SqlDatabase>(&self) -> bool {
-        match self {
-            Self::Answer(Err(error)) | Self::Again(error) => is_stale::<DB>(error),
-            _ => false,
+impl<DB: SqlDatabase, Q, F, V, E> Around<'_, DB, Q, F, V, E> {
+    /// Forgets the place before the body, and returns the outcomes that prove a commit: those that
+    /// no savepoint of the application's took back.
+    ///
+    /// If the place is gone, the commit would not be of the body's transaction. Half of a call must
+    /// not be committed, either.
+    async fn check_end(
+        &self,
+        tx: &mut Transaction<'_, DB>,
+        savepoint: Savepoint,
+        open: &OpenTransaction,
+    ) -> Result<Vec<RecordedIn>, Error> {
+        let mut recorded = open.take_recorded();
+        let queries = recorded.iter().filter_map(RecordedIn::version_query);
+        let queries: Vec<_> = queries.collect();
+        let releasing = savepoint.release_and_query(&mut **tx, &queries);
+        match self.own.in_time::<_, StoreError>(releasing).await {
+            Ok(stand) if !open.has_unfinished() => {
+                recorded.retain(|it| stand.contains(&it.draft.version.to_bytes().to_vec()));
+                Ok(recorded)
+            }
+            Err(error) if is_broken::<DB>(&error) => Err(error.into()),
+            _ended => {
+                let operation = unnamed();
+                Err(Error::TransactionEnded { operation })
+            }
         }
     }
 }
 
-fn unknown(recorded: &[RecordedIn], has_record: bool) -> Error {
-    let first = recorded.first();
-    Error::CommitUnknown {
-        operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
-        has_record,
+impl<DB: SqlDatabase, V> Witness<DB> for Done<V> {
+    async fn look(&self, tx: &mut Transaction<'_, DB>) -> Result<Stands, StoreError> {
+        look_for(&self.recorded, tx).await
+    }
+
+    fn has_written(&self) -> bool {
+        !self.recorded.is_empty()
+    }
+
+    fn may_be_gone(&self) -> bool {
+        self.recorded.iter().any(RecordedIn::may_be_gone)
     }
 }
 
 fn unnamed() -> Arc<str> {
     "transaction".into()
-}
-
-impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    async fn once<V, E, F>(&self, body: F, asking: &Asking) -> RunEnd<V, E>
-    where
-        Q: RetryIf<E>,
-        E: FromRefusal + ShowsCauses,
-        F: AsyncFnOnce(&mut DB::Connection) -> Result<V, E>,
-    {
-        let mut owned = match OwnedConnection::acquire(&self.pool).await {
-            Ok(owned) => owned,
-            Err(error) => return refused::<DB, _, _>(asking, error),
-        };
-        let begun = in_time(owned.begin(self.isolation)).await;
-        let (turn, is_clean) = match begun.unwrap_or_else(|| Err(silence::<DB>())) {
-            Ok(mut tx) => match set_savepoint::<DB>(&mut tx).await {
-                Ok(savepoint) => {
-                    let open = OpenTransaction::on(&tx.connection());
-                    let own = open.enter(body(&mut *tx)).await;
-                    self.after(tx, &open, (savepoint, asking), own).await
-                }
-                Err(error) => (refused::<DB, _, _>(asking, error), false),
-            },
-            Err(error) => (refused::<DB, _, _>(asking, error), false),
-        };
-        if is_clean && !turn.is_stale::<DB>() {
-            // Dropped, it is closed.
-            in_time(owned.give_back()).await;
-        }
-        turn
-    }
-
-    /// Commits what the body has done, or rolls it back. Tells whether the connection is as before.
-    async fn after<V, E>(
-        &self,
-        mut tx: Transaction<'_, DB>,
-        open: &OpenTransaction,
-        (savepoint, asking): (Savepoint, &Asking),
-        own: Result<V, E>,
-    ) -> (RunEnd<V, E>, bool)
-    where
-        Q: RetryIf<E>,
-        E: FromRefusal + ShowsCauses,
-    {
-        let value = match own {
-            Ok(value) => value,
-            Err(error) => {
-                // The body has answered, so an earlier try counts no more.
-                asking.note(false);
-                let rolled_back = answer(tx.rollback()).await;
-                let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-                let is_reason = is_gone || self.retry_if.is_reason(&error);
-                let is_refused = is_conflict::<DB>(&error) || is_stale::<DB>(&error);
-                let turn = match is_reason || is_refused {
-                    _ if !is_reason && waited_for_itself::<DB>(&error) => {
-                        RunEnd::Answer(Err(asking.refuse(USED_THE_POOL)))
-                    }
-                    true => RunEnd::Again(error),
-                    false => RunEnd::Answer(Err(error)),
-                };
-                return (turn, rolled_back.is_ok());
-            }
-        };
-        // If the place before the body is gone, the commit would not be of the body's transaction.
-        // Half of a call must not be committed, either.
-        let released = in_time(release(savepoint, &mut tx, open)).await;
-        let witnesses = match released.unwrap_or_else(|| Err(silence::<DB>())) {
-            Ok(witnesses) if !open.has_unfinished() => witnesses,
-            Err(error) if is_broken::<DB>(&error) => {
-                let turn = refused::<DB, _, _>(asking, error);
-                return (turn, answer(tx.rollback()).await.is_ok());
-            }
-            _ended => {
-                let operation = unnamed();
-                let ended = asking.refuse(Error::TransactionEnded { operation });
-                return (
-                    RunEnd::Answer(Err(ended)),
-                    answer(tx.rollback()).await.is_ok(),
-                );
-            }
-        };
-        let sent = open.take_sent();
-        match answer(tx.commit()).await {
-            Ok(()) => {
-                sent.stand();
-                (RunEnd::Answer(Ok(value)), true)
-            }
-            Err(error) => match CommitFailure::of::<DB>(error) {
-                CommitFailure::Unknown => (RunEnd::Lost(witnesses, sent, value), false),
-                CommitFailure::Conflict(error) => (refused::<DB, _, _>(asking, error), false),
-                CommitFailure::Refused(source) => {
-                    let operation = unnamed();
-                    let refused = asking.refuse(Error::Commit { operation, source });
-                    (RunEnd::Answer(Err(refused)), false)
-                }
-            },
-        }
-    }
-}
-
-async fn set_savepoint<DB: SqlDatabase>(
-    tx: &mut Transaction<'_, DB>,
-) -> Result<Savepoint, StoreError> {
-    let set = in_time(Savepoint::set(&mut **tx)).await;
-    set.unwrap_or_else(|| Err(silence::<DB>()))
-}
-
-/// Forgets the place before the body, and returns the outcomes that prove a commit: those that no
-/// savepoint of the application's took back.
-async fn release<DB: SqlDatabase>(
-    savepoint: Savepoint,
-    tx: &mut Transaction<'_, DB>,
-    open: &OpenTransaction,
-) -> Result<Vec<RecordedIn>, StoreError> {
-    let mut recorded = open.take_recorded();
-    let queries = recorded.iter().filter_map(RecordedIn::version_query);
-    let queries: Vec<_> = queries.collect();
-    let stand = savepoint.release_and_query(&mut **tx, &queries).await?;
-    recorded.retain(|it| stand.contains(&it.draft.version.to_bytes().to_vec()));
-    Ok(recorded)
-}
-
-/// Waits no longer than a database may be silent.
-async fn in_time<F: Future>(work: F) -> Option<F::Output> {
-    tokio::time::timeout(LONGEST_SILENCE, work).await.ok()
-}
-
-async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()> {
-    in_time(work).await.unwrap_or_else(|| Err(silent()))
-}
-
-/// An error of the database before the body ran, or after it.
-fn refused<DB: SqlDatabase, V, E: FromRefusal>(asking: &Asking, error: StoreError) -> RunEnd<V, E> {
-    let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error) || is_stale::<DB>(&error);
-    let error = asking.refuse(error.into());
-    match again {
-        true => RunEnd::Again(error),
-        false => RunEnd::Answer(Err(error)),
-    }
 }

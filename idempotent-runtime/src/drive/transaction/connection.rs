@@ -167,9 +167,9 @@ mod tests {
     #[tokio::test]
     async fn mend_41_only_a_connection_that_is_given_back_is_used_again() {
         let pool = SqlitePoolOptions::new().max_connections(1);
-        // The database is the connection's own, and ends with it.
         let pool = pool.connect("sqlite::memory:").await.expect("a database");
-        let made = sqlx::query("CREATE TABLE kept (n INTEGER)").execute(&pool);
+        // The table is the connection's own, and ends with it.
+        let made = sqlx::query("CREATE TEMP TABLE kept (n INTEGER)").execute(&pool);
         made.await.expect("a table");
         let acquired = || OwnedConnection::acquire(&pool);
 

@@ -4,23 +4,23 @@ mod around;
 mod backoff;
 mod connection;
 mod database;
-mod lost;
+mod own;
 mod run;
 mod turn;
+mod witness;
 
 use std::{error::Error as StdError, time::Duration};
 
 use sqlx::Pool;
 
+use self::backoff::Backoff;
 pub use self::{around::transaction, database::SqlDatabase};
 pub(crate) use self::{
-    backoff::Backoff,
-    connection::{
-        CommitFailure, OwnedConnection, USED_THE_POOL, is_broken, is_conflict, is_stale, silence,
-        silent, waited_for_itself,
-    },
+    connection::{OwnedConnection, is_broken, silent},
     database::sealed::Dialect,
+    own::{Inside, Left, LeftBy, OwnTransaction, Retry, Turn},
     run::transact,
+    witness::{Stands, Witness},
 };
 
 /// How long a database may be silent, unless it is set how long a duplicate waits.

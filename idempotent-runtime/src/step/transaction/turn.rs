@@ -1,340 +1,241 @@
-//! The tries of a step: a connection, the step's row, the body, the fence, and the commit.
+//! A step in a transaction of its own: its row, its body, the fence, and its outcome.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{convert::Infallible, marker::PhantomData, sync::Arc, time::Duration};
 
-use sqlx::{Pool, Transaction};
+use sqlx::Transaction;
 
-use super::lost::commit;
 use crate::{
-    attempt::Asking,
-    attempt::INSIDE,
-    clock::{SystemTimer, Timer},
-    engine::steps::StepContext,
+    attempt::{Asking, Attempt, INSIDE},
+    engine::{Engine, steps::StepContext},
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Whole},
-    policy::Verdict,
-    race::race,
-    record::{RawOutcome, Step, StepState, Version},
-    run::typed::{
-        Typed,
-        record::{OutcomePlace, keep},
-    },
+    record::{Step, StepState, Version},
+    run::typed::{Typed, record::keep},
     step::permit::Permit,
-    store::{Savepoint, StoreError, StoreErrorKind, sealed::Sealed as _},
+    store::{Savepoint, StepWrite, StoreError, StoreErrorKind, sealed::Sealed as _},
     transaction::{
-        Backoff, CommitFailure, Isolation, LONGEST_SILENCE, OwnedConnection, ShowsCauses,
-        SqlDatabase, USED_THE_POOL, is_broken, is_conflict, is_stale, silence, silent,
-        waited_for_itself,
+        Inside, Left, LeftBy, OwnTransaction, Retry, ShowsCauses, SqlDatabase, Stands, Turn,
+        Witness, is_broken,
     },
 };
 
 /// How a step in a transaction of its own ended.
 pub(super) enum Ended<T, E> {
     Own(Result<T, E>),
+    /// Its rows are gone. Its `Err` may be recorded, unless it comes from a refusal.
+    Failed(Result<T, E>, bool),
     /// Another outcome stands under its name.
     Stands(Arc<Step>),
-    /// Another transaction was in the way, and nothing stands. Inside is the answer if the body may
-    /// not run again.
-    Conflict(Result<T, E>),
 }
 
-/// The settings that all tries of a step share.
-pub(super) struct Turns<'a, DB: SqlDatabase> {
-    pub(super) pool: &'a Pool<DB>,
-    pub(super) retry_for: Duration,
+/// A step in a transaction of its own. The step's row is the first statement, and the fence the
+/// last.
+pub(super) struct InStep<'a, DB: SqlDatabase, P, F, T, E> {
+    pub(super) own: OwnTransaction<'a, DB>,
+    /// None where the call runs without a record.
+    pub(super) permit: Option<&'a mut Permit>,
+    pub(super) context: StepContext,
+    pub(super) typed: &'a Typed<P, Whole>,
     pub(super) asking: &'a Asking,
+    pub(super) body: F,
+    pub(super) answers: PhantomData<fn() -> Result<T, E>>,
 }
 
-impl<DB: SqlDatabase> Turns<'_, DB> {
-    /// Runs the body in a transaction, again where another one was in the way.
-    pub(super) async fn run<T, E, P, F>(
-        &self,
-        permit: &mut Permit,
-        typed: &Typed<P, Whole>,
-        body: F,
-    ) -> Result<Ended<T, E>, Error>
-    where
-        E: FromRefusal + ShowsCauses,
-        P: OnError<E>,
-        Whole: Keep<T>,
-        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
-    {
-        let mut backoff = Backoff::new(self.retry_for);
-        loop {
-            let ended = Box::pin(self.once(permit, typed, body.clone())).await;
-            let timer = permit.engine.timer();
-            let again = may_run_again::<DB, _, _>(&ended) && permit.check_open().is_ok();
-            match again.then(|| backoff.pause(timer.now())).flatten() {
-                Some(pause) => timer.sleep(pause).await,
-                None => return ended,
-            }
-        }
-    }
-
-    /// The step's row is the first statement, and the fence the last.
-    async fn once<T, E, P, F>(
-        &self,
-        permit: &mut Permit,
-        typed: &Typed<P, Whole>,
-        body: F,
-    ) -> Result<Ended<T, E>, Error>
-    where
-        E: FromRefusal + ShowsCauses,
-        P: OnError<E>,
-        Whole: Keep<T>,
-        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
-    {
-        let engine = Arc::clone(&permit.engine);
-        let timer = engine.timer();
-        let mut owned = OwnedConnection::acquire(self.pool).await?;
-        let begin = owned.begin(Some(Isolation::ReadCommitted));
-        let mut tx = in_time::<DB, _, _>(timer, begin).await?;
-        let begun = permit.step(StepState::Begun, None);
-        let writing = permit.write_in(tx.connection(), permit.seen, &begun);
-        if let Some(stands) = in_time::<DB, _, _>(timer, writing).await? {
-            return Ok(Ended::Stands(stands));
-        }
-        let (attempt, context) = (permit.attempt.clone(), permit.context());
-        let savepoint = in_time::<DB, _, _>(timer, Savepoint::set(&mut *tx)).await?;
-        let within = context.within();
-        let own = within.enter(body(&mut *tx, context));
-        let mut own = INSIDE.scope(attempt, own).await;
-        let is_refused = own.is_err() && within.is_refused();
-        self.asking.note(is_refused);
-        if let Err(error) = &own {
-            let reason = Reason::of::<DB>(error);
-            let rolled_back = roll_back(timer, tx).await;
-            if reason.may_run_again(timer, rolled_back, owned).await? {
-                return Ok(Ended::Conflict(own));
-            }
-            return failed(permit, typed, own, is_refused).await;
-        }
-        let Some(outcome) = keep(&permit.place(), typed, &mut own).await else {
-            return Ok(Ended::Own(own));
-        };
-        let stands = self.record(permit, (tx, savepoint), begun.version, outcome);
-        if let Some(stands) = stands.await? {
-            return Ok(Ended::Stands(stands));
-        }
-        give_back(timer, owned).await;
-        permit.has_committed();
-        Ok(Ended::Own(own))
-    }
-
-    /// Writes the outcome, and commits it. Returns another version that stands in its place.
-    async fn record(
-        &self,
-        permit: &Permit,
-        (mut tx, savepoint): (Transaction<'_, DB>, Savepoint),
-        begun: Version,
-        outcome: RawOutcome,
-    ) -> Result<Option<Arc<Step>>, Error> {
-        let timer = permit.engine.timer();
-        check_end(timer, savepoint, &mut tx, permit.attempt.operation_name()).await?;
-        let done = permit.step(StepState::Done, Some(outcome));
-        let writing = permit.write_in(tx.connection(), Some(begun), &done);
-        let stands = in_time::<DB, _, _>(timer, writing).await?;
-        if stands.is_none() {
-            permit.commits();
-            commit(permit, tx, self.pool, &done).await?;
-        }
-        Ok(stands)
-    }
-
-    /// Runs the body in a transaction, and keeps no record.
-    pub(super) async fn unprotected<T, E, F>(
-        &self,
-        context: StepContext,
-        body: F,
-    ) -> Result<Ended<T, E>, Error>
-    where
-        E: ShowsCauses,
-        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
-    {
-        let mut backoff = Backoff::new(self.retry_for);
-        loop {
-            let ended = Box::pin(self.unprotected_once(context.clone(), body.clone())).await;
-            let again = may_run_again::<DB, _, _>(&ended);
-            match again.then(|| backoff.pause(SystemTimer.now())).flatten() {
-                Some(pause) => SystemTimer.sleep(pause).await,
-                None => return ended,
-            }
-        }
-    }
-
-    async fn unprotected_once<T, E, F>(
-        &self,
-        context: StepContext,
-        body: F,
-    ) -> Result<Ended<T, E>, Error>
-    where
-        E: ShowsCauses,
-        F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E>,
-    {
-        let timer = &SystemTimer;
-        let mut owned = OwnedConnection::acquire(self.pool).await?;
-        let begin = owned.begin(Some(Isolation::ReadCommitted));
-        let mut tx = in_time::<DB, _, _>(timer, begin).await?;
-        let operation = Arc::clone(context.attempt.operation_name());
-        let savepoint = in_time::<DB, _, _>(timer, Savepoint::set(&mut *tx)).await?;
-        let within = context.within();
-        let own = within.enter(body(&mut *tx, context)).await;
-        self.asking.note(own.is_err() && within.is_refused());
-        if let Err(error) = &own {
-            let reason = Reason::of::<DB>(error);
-            let rolled_back = roll_back(timer, tx).await;
-            return Ok(
-                match reason.may_run_again(timer, rolled_back, owned).await? {
-                    true => Ended::Conflict(own),
-                    false => Ended::Own(own),
-                },
-            );
-        }
-        check_end(timer, savepoint, &mut tx, &operation).await?;
-        let committed = race(tx.commit(), timer.sleep(LONGEST_SILENCE)).await;
-        match committed.unwrap_or_else(|| Err(silent())) {
-            Ok(()) => give_back(timer, owned).await,
-            Err(error) => return Err(uncommitted::<DB>(error).into()),
-        }
-        Ok(Ended::Own(own))
-    }
+/// All that stands once the transaction has committed.
+pub(super) struct Done<T, E> {
+    row: Option<Row>,
+    own: Result<T, E>,
 }
 
-/// Whether nothing stands because of another transaction, or of a connection that broke.
-fn may_run_again<DB: SqlDatabase, T, E>(ended: &Result<Ended<T, E>, Error>) -> bool {
-    match ended {
-        Ok(Ended::Conflict(_)) => true,
-        Err(Error::Store(error)) => {
-            is_conflict::<DB>(error) || is_broken::<DB>(error) || is_stale::<DB>(error)
-        }
-        _ => false,
-    }
+/// The row of a step, as it is to be found again.
+struct Row {
+    engine: Arc<Engine>,
+    attempt: Attempt,
+    step: Step,
+    /// Until when the lease stands.
+    until: Duration,
 }
 
-/// Why a body has returned an `Err`.
-#[derive(PartialEq)]
-enum Reason {
-    ItsOwn,
-    /// Another transaction was in its way, or its connection broke.
-    InTheWay,
-    /// Its connection may only read.
-    Stale,
-    /// It waited for the lock of its own transaction.
-    Itself,
-}
-
-impl Reason {
-    fn of<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> Self {
-        match () {
-            () if waited_for_itself::<DB>(error) => Self::Itself,
-            () if is_stale::<DB>(error) => Self::Stale,
-            () if is_conflict::<DB>(error) => Self::InTheWay,
-            () => Self::ItsOwn,
-        }
-    }
-
-    /// Gives the connection back where it was rolled back. Returns whether the body may run again.
-    async fn may_run_again<DB: SqlDatabase>(
-        self,
-        timer: &dyn Timer,
-        rolled_back: sqlx::Result<()>,
-        owned: OwnedConnection<DB>,
-    ) -> Result<bool, Error> {
-        let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
-        if rolled_back.is_ok() && self != Self::Stale {
-            give_back(timer, owned).await;
-        }
-        match self {
-            Self::Itself => Err(USED_THE_POOL),
-            Self::ItsOwn => Ok(is_gone),
-            Self::InTheWay | Self::Stale => Ok(true),
-        }
-    }
-}
-
-/// Goes on behind an `Err` of the body, whose rows are gone.
-async fn failed<T, E, P>(
-    permit: &mut Permit,
-    typed: &Typed<P, Whole>,
-    mut own: Result<T, E>,
-    is_refused: bool,
-) -> Result<Ended<T, E>, Error>
+impl<DB, P, F, T, E> Inside<DB> for InStep<'_, DB, P, F, T, E>
 where
+    DB: SqlDatabase,
+    E: FromRefusal + ShowsCauses,
     P: OnError<E>,
     Whole: Keep<T>,
-    E: FromRefusal + ShowsCauses,
+    F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
 {
-    let Err(error) = &own else {
-        return Ok(Ended::Own(own));
-    };
-    match typed.on_error.verdict(error, Verdict::Release) {
-        Verdict::Replay if is_refused => return Ok(Ended::Own(own)),
-        Verdict::Release => return Ok(Ended::Own(own)),
-        Verdict::Uncertain => {
-            permit.record_doubt().await?;
-            return Ok(Ended::Own(own));
-        }
-        Verdict::Replay => {}
+    type Answer = Result<Ended<T, E>, Error>;
+    type Done = Done<T, E>;
+    type Wait = Infallible;
+
+    async fn run(&mut self, tx: &mut Transaction<'_, DB>) -> Result<LeftBy<Self, DB>, Error> {
+        let begun = match self.begin(tx).await? {
+            Ok(begun) => begun,
+            Err(stands) => return Ok(stands_already(stands)),
+        };
+        let savepoint = self.own.in_time(Savepoint::set(&mut **tx)).await?;
+        let (context, within) = (self.context.clone(), self.context.within());
+        let body = self.body.clone();
+        let own = within.enter(body(&mut **tx, context));
+        let attempt = self.context.attempt.clone();
+        let own = INSIDE.scope(attempt, own).await;
+        let is_refused = own.is_err() && within.is_refused();
+        self.asking.note(is_refused);
+        let Err(error) = &own else {
+            return self.record(tx, savepoint, own, begun).await;
+        };
+        Ok(match Retry::of::<DB>(error, false, false) {
+            Some(retry) => retry.leaves(Ok(Ended::Own(own)), Err),
+            None => Left::Failed(Ok(Ended::Failed(own, is_refused))),
+        })
     }
-    // Without its rows it is a step like any other. Nothing is left of an error that cannot be
-    // kept.
-    let place = OutcomePlace {
-        forgets_errors: true,
-        ..permit.place()
-    };
-    let Some(outcome) = keep(&place, typed, &mut own).await else {
-        return Ok(Ended::Own(own));
-    };
-    let stands = permit.record(outcome).await?;
-    Ok(stands.map_or(Ended::Own(own), Ended::Stands))
-}
 
-/// Awaits a statement of ours for no longer than a database may be silent.
-pub(super) async fn in_time<DB: SqlDatabase, T, E: From<StoreError>>(
-    timer: &dyn Timer,
-    statement: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let answer = race(statement, timer.sleep(LONGEST_SILENCE)).await;
-    answer.unwrap_or_else(|| Err(silence::<DB>().into()))
-}
+    fn refused(&mut self, error: Error) -> Self::Answer {
+        Err(error)
+    }
 
-async fn roll_back<DB: SqlDatabase>(
-    timer: &dyn Timer,
-    tx: Transaction<'_, DB>,
-) -> sqlx::Result<()> {
-    let rolled_back = race(tx.rollback(), timer.sleep(LONGEST_SILENCE)).await;
-    rolled_back.unwrap_or_else(|| Err(silent()))
-}
-
-/// Gives the connection back. Where that takes too long, it is closed.
-async fn give_back<DB: SqlDatabase>(timer: &dyn Timer, owned: OwnedConnection<DB>) {
-    race(owned.give_back(), timer.sleep(LONGEST_SILENCE)).await;
-}
-
-/// Refuses a transaction that has ended although its body says that all is well: the rows are gone,
-/// and what is written now would stand without them.
-async fn check_end<DB: SqlDatabase>(
-    timer: &dyn Timer,
-    savepoint: Savepoint,
-    tx: &mut Transaction<'_, DB>,
-    operation: &Arc<str>,
-) -> Result<(), Error> {
-    let released = in_time::<DB, _, _>(timer, savepoint.release(&mut **tx)).await;
-    released.map_err(|error| {
-        if is_broken::<DB>(&error) {
-            return error.into();
+    fn committed(&mut self, done: Self::Done) -> Self::Answer {
+        if let Some(permit) = &mut self.permit {
+            permit.has_committed();
         }
-        tracing::warn!(%operation, %error, "the transaction of a step has ended before its body did");
-        let operation = Arc::clone(operation);
-        Error::TransactionEnded { operation }
-    })
+        Ok(Ended::Own(done.own))
+    }
+
+    fn commit_refused(&self, source: StoreError) -> Error {
+        source.into()
+    }
+
+    /// An error that shows no cause is no reason to run the body again.
+    fn unknown(&mut self, _: Self::Done, _: bool) -> Self::Answer {
+        let error = StoreError::new(StoreErrorKind::Unavailable, "committing a step");
+        if let Some(permit) = &self.permit {
+            permit.poison(&error);
+        }
+        Err(error.into())
+    }
+
+    async fn wait(&mut self, why: Infallible) -> Result<(), Self::Answer> {
+        match why {}
+    }
+
+    fn given_up(&self, own: Self::Answer) -> Self::Answer {
+        own.map(|ended| match ended {
+            Ended::Failed(own, _) => Ended::Own(own),
+            ended => ended,
+        })
+    }
+
+    fn goes_on(&self) -> bool {
+        let permit = self.permit.as_ref();
+        permit.is_none_or(|permit| permit.check_open().is_ok())
+    }
 }
 
-/// The answer to a COMMIT of a step without a record was an error. An error that shows no cause is
-/// no reason to run the body again.
-fn uncommitted<DB: SqlDatabase>(error: sqlx::Error) -> StoreError {
-    match CommitFailure::of::<DB>(error) {
-        CommitFailure::Conflict(error) | CommitFailure::Refused(error) => error,
-        CommitFailure::Unknown => StoreError::new(StoreErrorKind::Unavailable, "committing a step"),
+fn stands_already<T, E, W>(step: Arc<Step>) -> Left<Result<Ended<T, E>, Error>, Done<T, E>, W> {
+    Left::RollBack(Turn::Answer(Ok(Ended::Stands(step))))
+}
+
+impl<DB, P, F, T, E> InStep<'_, DB, P, F, T, E>
+where
+    DB: SqlDatabase,
+    E: FromRefusal + ShowsCauses,
+    P: OnError<E>,
+    Whole: Keep<T>,
+{
+    /// Writes that the step has begun, and returns the version, or another one that stands.
+    async fn begin(
+        &self,
+        tx: &mut Transaction<'_, DB>,
+    ) -> Result<Result<Option<Version>, Arc<Step>>, Error> {
+        let Some(permit) = &self.permit else {
+            return Ok(Ok(None));
+        };
+        let begun = permit.step(StepState::Begun, None);
+        let writing = permit.write_in(tx.connection(), permit.seen, &begun);
+        let stands = self.own.in_time(writing).await?;
+        Ok(stands.map_or(Ok(Some(begun.version)), Err))
+    }
+
+    /// Writes the outcome of a body that has ended well.
+    async fn record<W>(
+        &mut self,
+        tx: &mut Transaction<'_, DB>,
+        savepoint: Savepoint,
+        mut own: Result<T, E>,
+        begun: Option<Version>,
+    ) -> Result<Left<Result<Ended<T, E>, Error>, Done<T, E>, W>, Error> {
+        let Some(permit) = &self.permit else {
+            self.check_end(tx, savepoint).await?;
+            let row = None;
+            return Ok(Left::Commit(Done { row, own }));
+        };
+        let Some(outcome) = keep(&permit.place(), self.typed, &mut own).await else {
+            return Ok(Left::RollBack(Turn::Answer(Ok(Ended::Own(own)))));
+        };
+        self.check_end(tx, savepoint).await?;
+        let step = permit.step(StepState::Done, Some(outcome));
+        let writing = permit.write_in(tx.connection(), begun, &step);
+        if let Some(stands) = self.own.in_time(writing).await? {
+            return Ok(stands_already(stands));
+        }
+        permit.commits();
+        let row = Some(Row {
+            engine: Arc::clone(&permit.engine),
+            attempt: permit.attempt.clone(),
+            step,
+            until: permit.lease.ends(),
+        });
+        Ok(Left::Commit(Done { row, own }))
+    }
+
+    /// Refuses a transaction that has ended although its body says that all is well: the rows are
+    /// gone, and what is written now would stand without them.
+    async fn check_end(
+        &self,
+        tx: &mut Transaction<'_, DB>,
+        savepoint: Savepoint,
+    ) -> Result<(), Error> {
+        let released = self.own.in_time(savepoint.release(&mut **tx)).await;
+        released.map_err(|error: StoreError| {
+            if is_broken::<DB>(&error) {
+                return error.into();
+            }
+            let operation = Arc::clone(self.context.attempt.operation_name());
+            tracing::warn!(%operation, %error, "the transaction of a step has ended before its body did");
+            Error::TransactionEnded { operation }
+        })
+    }
+}
+
+impl<DB: SqlDatabase, T, E> Witness<DB> for Done<T, E> {
+    async fn look(&self, tx: &mut Transaction<'_, DB>) -> Result<Stands, StoreError> {
+        let Some(Row {
+            engine,
+            attempt,
+            step,
+            ..
+        }) = &self.row
+        else {
+            return Ok(Stands::Nothing);
+        };
+        let probe = Step {
+            version: Version::random(),
+            ..step.clone()
+        };
+        let store = engine.store().transaction_store()?;
+        let connection = &mut tx.connection();
+        let found = store.write_step_in(connection, attempt.id(), None, &probe);
+        Ok(match found.await? {
+            StepWrite::Stands(found) if found.version == step.version => Stands::Itself,
+            _ => Stands::Nothing,
+        })
+    }
+
+    fn has_written(&self) -> bool {
+        self.row.is_some()
+    }
+
+    fn until(&self) -> Option<Duration> {
+        self.row.as_ref().map(|row| row.until)
     }
 }

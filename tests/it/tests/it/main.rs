@@ -57,5 +57,6 @@ mod processes;
 mod sequences;
 mod servers;
 mod settings;
+mod sizes;
 mod sqlite;
 mod steps;

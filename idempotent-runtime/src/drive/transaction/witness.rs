@@ -1,8 +1,10 @@
-//! Finds out a commit whose answer is lost, by the outcomes that were recorded in it.
+//! Finds out a commit whose answer is lost, by what was recorded in it.
 
 use std::time::Duration;
 
-use super::{Isolation, PAUSE, SqlDatabase, Transact, connection::OwnedConnection};
+use sqlx::Transaction;
+
+use super::{Isolation, PAUSE, SqlDatabase, connection::OwnedConnection, own::OwnTransaction};
 use crate::{
     protocol::sequence::StoredStream,
     race::race,
@@ -14,8 +16,29 @@ use crate::{
 /// How long one look may take. A connection to a server that is away may swallow it.
 const ONE_LOOK: Duration = Duration::from_secs(1);
 
+/// Proves that a transaction has committed: a row that it wrote.
+pub(crate) trait Witness<DB: SqlDatabase> {
+    /// Looks by a write, which is rolled back. It waits while the earlier transaction is still open.
+    async fn look(&self, tx: &mut Transaction<'_, DB>) -> Result<Stands, StoreError>;
+
+    /// Tells whether there is a row to look for.
+    fn has_written(&self) -> bool {
+        true
+    }
+
+    /// Tells whether the row may be gone by now, because its time is over.
+    fn may_be_gone(&self) -> bool {
+        false
+    }
+
+    /// Until when the commit is looked for, if that does not depend on the database's patience.
+    fn until(&self) -> Option<Duration> {
+        None
+    }
+}
+
 /// How a transaction ended whose commit had no answer.
-pub(super) enum CommitStatus {
+pub(crate) enum CommitStatus {
     Committed,
     RolledBack,
     /// The database did not tell in time, or the record may have expired meanwhile.
@@ -25,70 +48,9 @@ pub(super) enum CommitStatus {
     },
 }
 
-impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Finds out whether one of these stands. No record at all tells nothing.
-    pub(super) async fn find_out(&self, recorded: &[RecordedIn], within: Duration) -> CommitStatus {
-        let Some(RecordedIn { handle, .. }) = recorded.first() else {
-            return CommitStatus::Unknown { has_record: false };
-        };
-        let timer = handle.timer();
-        let look = async {
-            loop {
-                match race(self.what_stands(recorded), timer.sleep(ONE_LOOK)).await {
-                    Some(Ok(stands)) => return stands,
-                    Some(Err(error)) => tracing::debug!(%error, "a commit is not found out yet"),
-                    None => tracing::debug!("the database is silent about a commit"),
-                }
-                timer.sleep(PAUSE).await;
-            }
-        };
-        match race(look, timer.sleep(within)).await {
-            Some(Stands::Itself) => CommitStatus::Committed,
-            Some(Stands::Later) => CommitStatus::Unknown { has_record: true },
-            Some(Stands::Nothing) if recorded.iter().any(RecordedIn::may_be_gone) => {
-                CommitStatus::Unknown { has_record: false }
-            }
-            Some(Stands::Nothing) => CommitStatus::RolledBack,
-            None => CommitStatus::Unknown { has_record: true },
-        }
-    }
-
-    async fn what_stands(&self, recorded: &[RecordedIn]) -> Result<Stands, StoreError> {
-        let mut found = Stands::Nothing;
-        for recorded in recorded {
-            match self.stands(recorded).await? {
-                Stands::Itself => return Ok(Stands::Itself),
-                Stands::Later => found = Stands::Later,
-                Stands::Nothing => {}
-            }
-        }
-        Ok(found)
-    }
-
-    /// Looks by a claim, which is rolled back. The claim waits while the earlier transaction is
-    /// still open. The look shows a record that has expired, too.
-    async fn stands(&self, recorded: &RecordedIn) -> Result<Stands, StoreError> {
-        let RecordedIn {
-            handle, id, draft, ..
-        } = recorded;
-        let mut owned = OwnedConnection::acquire(&self.pool).await?;
-        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-        let store = handle.store().transaction_store()?;
-        let claimed = store.swap_in(&mut tx.connection(), id, None, draft).await?;
-        let is_clean = tx.rollback().await.is_ok();
-        if is_clean {
-            owned.give_back().await;
-        }
-        Ok(match claimed {
-            Swap::Applied(_) => Stands::Nothing,
-            Swap::Refused(snapshot) => Stands::of(draft, snapshot.record.as_deref()),
-        })
-    }
-}
-
 /// How far a record tells of an outcome that was written in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stands {
+pub(crate) enum Stands {
     /// It is there.
     Itself,
     /// A sequence has its number or a larger one, and was written since. It is unknown which call
@@ -96,6 +58,72 @@ enum Stands {
     Later,
     /// It is not there.
     Nothing,
+}
+
+impl<DB: SqlDatabase> OwnTransaction<'_, DB> {
+    /// Finds out whether a transaction has committed. No row at all tells nothing.
+    pub(super) async fn find_out(&self, witness: &impl Witness<DB>) -> CommitStatus {
+        if !witness.has_written() {
+            return CommitStatus::Unknown { has_record: false };
+        }
+        let timer = self.timer;
+        let within = timer.now().saturating_add(self.answers_within);
+        let until = witness.until().unwrap_or(within);
+        let look = async {
+            loop {
+                match race(self.look(witness), timer.sleep(ONE_LOOK)).await {
+                    Some(Ok(stands)) => return stands,
+                    Some(Err(error)) => tracing::debug!(%error, "a commit is not found out yet"),
+                    None => tracing::debug!("the database is silent about a commit"),
+                }
+                timer.sleep(PAUSE).await;
+            }
+        };
+        match race(look, timer.sleep_until(until)).await {
+            Some(Stands::Itself) => CommitStatus::Committed,
+            Some(Stands::Later) => CommitStatus::Unknown { has_record: true },
+            Some(Stands::Nothing) if witness.may_be_gone() => {
+                CommitStatus::Unknown { has_record: false }
+            }
+            Some(Stands::Nothing) => CommitStatus::RolledBack,
+            None => CommitStatus::Unknown { has_record: true },
+        }
+    }
+
+    async fn look(&self, witness: &impl Witness<DB>) -> Result<Stands, StoreError> {
+        let mut owned = OwnedConnection::acquire(self.pool).await?;
+        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
+        let stands = witness.look(&mut tx).await?;
+        if tx.rollback().await.is_ok() {
+            owned.give_back().await;
+        }
+        Ok(stands)
+    }
+}
+
+/// Looks for outcomes of calls, for each by a claim, which shows a record that has expired, too.
+pub(super) async fn look_for<DB: SqlDatabase>(
+    outcomes: &[RecordedIn],
+    tx: &mut Transaction<'_, DB>,
+) -> Result<Stands, StoreError> {
+    let mut found = Stands::Nothing;
+    for RecordedIn {
+        handle, id, draft, ..
+    } in outcomes
+    {
+        let store = handle.store().transaction_store()?;
+        let claimed = store.swap_in(&mut tx.connection(), id, None, draft).await?;
+        let stands = match claimed {
+            Swap::Applied(_) => Stands::Nothing,
+            Swap::Refused(snapshot) => Stands::of(draft, snapshot.record.as_deref()),
+        };
+        match stands {
+            Stands::Itself => return Ok(Stands::Itself),
+            Stands::Later => found = Stands::Later,
+            Stands::Nothing => {}
+        }
+    }
+    Ok(found)
 }
 
 impl Stands {
