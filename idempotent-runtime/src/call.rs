@@ -13,9 +13,9 @@
 
 mod builder;
 mod raw;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transact;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 
 use std::{future::Future, pin::Pin};

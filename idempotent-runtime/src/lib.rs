@@ -110,7 +110,7 @@ mod handle;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod http;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -127,7 +127,7 @@ pub mod store;
 pub mod testing;
 mod value;
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -147,7 +147,7 @@ use crate::{
 
 #[doc(inline)]
 pub use crate::call::{CallBuilder, RawEnding};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -208,7 +208,7 @@ pub mod __private {
         run::reconcile,
     };
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub use crate::run::Joined;
 }
 
@@ -222,7 +222,7 @@ pub mod __client {
         sha256::sha256,
     };
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub use crate::store::{
         spawned::spawned,
         sql::{

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use crate::transaction::RetryIf;
 use crate::{
     error::{BoxError, Error, mark},
@@ -142,10 +142,10 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &VerdictRecorder<P> {
 }
 
 /// The errors of a call stand around those of its body.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) struct HandlerErrors<Q>(pub(crate) Q);
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for HandlerErrors<Q> {
     fn is_reason(&self, error: &Failure<E>) -> bool {
         match error {

@@ -45,7 +45,7 @@ impl Hold {
     }
 
     /// The same for the attempt whose body runs here: a handler in a transaction is not handed it.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(super) fn begins_here(&self) {
         if let Some(attempt) = crate::attempt::try_current() {
             self.begins(&attempt);

@@ -12,13 +12,13 @@ pub(crate) mod failure;
 mod hold;
 mod message;
 mod settings;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 
 use std::sync::Arc;
 
 use self::settings::Settings;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub use self::transaction::StagedMessage;
 pub use self::{
     disposition::{DeadLetterReason, Disposition},

@@ -10,5 +10,5 @@
 
 pub(crate) mod request;
 pub(crate) mod run;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub mod transaction;

@@ -183,7 +183,7 @@ impl Call {
         }
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn has_old_identity(&self) -> bool {
         self.0.old_key.is_some() || self.0.old_name.is_some()
     }
@@ -227,7 +227,7 @@ impl Call {
     }
 
     /// Whether it waits for numbers that are missing.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn waits_for_gaps(&self) -> bool {
         let patience = self.0.numbered.map_or(Duration::ZERO, |it| it.patience);
         !patience.is_zero()
@@ -359,7 +359,7 @@ impl Request {
     }
 
     /// How long the call waits for a number that is missing.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn gap_patience(&self) -> Duration {
         match &self.protection {
             Protection::Record(asked) => asked.numbered.map_or(Duration::ZERO, |it| it.patience),

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 pub use self::child_id::ChildId;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::held::is_shut_out;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) use self::part::Sending;
 use self::{held::Held, part::Part, refusals::Refusals};
 pub(crate) use self::{
@@ -92,7 +92,7 @@ struct Inner {
     /// would keep, and drop, all of them.
     around: Vec<Weak<Inner>>,
     /// The messages that it has sent outside its steps.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     sent: part::Sent,
     /// The refusals that it was given outside its steps.
     refusals: Refusals,
@@ -125,7 +125,7 @@ impl Attempt {
             around: CURRENT
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             sent: part::Sent::default(),
             refusals: Refusals::default(),
             over: AtomicBool::new(false),

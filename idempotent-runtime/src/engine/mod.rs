@@ -15,7 +15,7 @@ pub(crate) mod beat;
 pub(crate) mod ending;
 pub(crate) mod failing;
 pub(crate) mod heartbeat;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) mod in_process;
 pub(crate) mod job;
 pub(crate) mod last_words;
@@ -30,10 +30,10 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use std::sync::{Mutex, PoisonError, Weak};
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use self::in_process::InProcess;
 use self::{
     failing::Failing,
@@ -50,10 +50,10 @@ pub(crate) struct Engine {
     pub(crate) parts: Parts,
     heartbeats: Heartbeats,
     failing: Failing,
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     in_process: InProcess,
     /// The relays that look for messages after a commit.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     relays: Mutex<Vec<Weak<tokio::sync::Notify>>>,
 }
 
@@ -71,9 +71,9 @@ impl Engine {
             parts,
             heartbeats,
             failing: Failing::default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             in_process: InProcess::default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             relays: Mutex::default(),
         }
     }
@@ -117,13 +117,13 @@ impl Engine {
     }
 
     /// The calls of this process that run in transactions.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn in_process(&self) -> &InProcess {
         &self.in_process
     }
 
     /// Wakes a relay whenever a transactional call has committed.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn wakes(&self, relay: &Arc<tokio::sync::Notify>) {
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         relays.retain(|relay| relay.strong_count() > 0);
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// Wakes the relays: a transactional call has committed, now or before.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn has_committed(&self) {
         let relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         for relay in relays.iter().filter_map(Weak::upgrade) {

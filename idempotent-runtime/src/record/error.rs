@@ -1,7 +1,7 @@
 //! Why a call got no answer: a variant for each thing that a caller can do about it.
 
 mod answers;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod message;
 mod nested;
 mod not_settled;
@@ -9,9 +9,9 @@ mod not_settled;
 use std::{sync::Arc, time::Duration};
 
 use self::answers::{Called, Differing, GivenUp, LeftSteps, SET_UP, Settles, Told};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub use self::message::MessageError;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) use self::message::{LONGEST_HEADERS, LONGEST_NAME};
 pub(crate) use self::nested::{mark, take_mark};
 pub use self::not_settled::NotSettled;
@@ -251,7 +251,7 @@ pub enum Error {
     },
 
     /// The message cannot be sent. Nothing was written.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     #[error("a message of the topic `{topic}` cannot be sent: {reason}")]
     #[non_exhaustive]
     InvalidMessage {
@@ -262,7 +262,7 @@ pub enum Error {
     },
 
     /// Another message with this id waits to be sent: its topic, key or payload is another one.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     #[error(
         "another message with the id `{id}` waits to be sent, give each message an id of its own"
     )]

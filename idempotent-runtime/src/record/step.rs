@@ -53,7 +53,7 @@ impl StepName {
     }
 
     /// Names the undo of the step, likewise.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn undo_in_call(&self, call: &RecordId) -> RecordId {
         self.part_of(call, b"idempotent-runtime/undo-of/1")
     }

@@ -11,10 +11,10 @@ mod numbered;
 mod operators;
 mod settings;
 mod settle;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub use self::transaction::StagedNumber;
 pub use self::{
     decision::Decision,

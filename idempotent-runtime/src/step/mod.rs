@@ -10,14 +10,14 @@
 mod call;
 mod described;
 mod permit;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod permit_in;
 mod registration;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 mod version;
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))

@@ -40,7 +40,7 @@ pub mod postgres;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) mod spawned;
 #[cfg(any(
     feature = "mysql",
@@ -55,7 +55,7 @@ pub mod sqlite;
 pub mod tiered;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod together;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod version_cache;
@@ -87,13 +87,13 @@ pub use self::redis::{RedisOutcomes, RedisStore};
 pub use self::sqlite::SqliteStore;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::sqlite::failure::of as sqlite_failure;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
 )]
 pub use self::transaction::SqlConnection;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
@@ -199,13 +199,15 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Returns what keeps the steps of this store; `None`, the default, if it keeps none. A call
-    /// whose body has steps is then refused before the first of them.
+    /// whose body has steps is then refused before the first of them. The answer is the same each
+    /// time.
     fn steps(&self) -> Option<&dyn StepStore> {
         None
     }
 
     /// Returns what writes inside transactions of the application's; `None`, the default, if the
-    /// store takes no part in them. A call that joins one is then refused before its body.
+    /// store takes no part in them. A call that joins one is then refused before its body. The
+    /// answer is the same each time.
     fn transactions(&self) -> Option<&dyn TransactionStore> {
         None
     }

@@ -114,7 +114,7 @@ impl<'a> JoinedConnection<'a> {
     }
 
     /// Where the connection is in memory: it is the same one as long as it is borrowed.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn address(&self) -> usize {
         std::ptr::from_ref(&*self.0).addr()
     }
@@ -138,7 +138,7 @@ impl dyn Store + '_ {
     }
 
     /// The part that this store takes in transactions, which a call needs.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn transaction_store(&self) -> Result<&dyn TransactionStore, StoreError> {
         let lacks = || {
             StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(

@@ -11,17 +11,17 @@ mod active_call;
 mod admit;
 mod detached;
 mod held;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod open_transaction;
 mod raw;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod transaction;
 pub(crate) mod typed;
 mod undo;
 
 #[cfg(feature = "sqlite")]
 pub(crate) use self::active_call::SHUT_OUT;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub use self::transaction::Joined;
 pub use self::typed::reconcile;
 pub(crate) use self::{
@@ -30,7 +30,7 @@ pub(crate) use self::{
     raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
 };
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) use self::{
     active_call::Instead,
     open_transaction::{OpenTransaction, RecordedIn, SentInside, sends},

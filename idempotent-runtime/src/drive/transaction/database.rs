@@ -43,7 +43,7 @@ pub(crate) mod sealed {
 
 /// The code of an error of the driver, `D`: itself, or inside one of sqlx. A transparent wrapper
 /// around that one shows the box in which sqlx keeps it.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 fn code<D: DatabaseError>(
     cause: &(dyn StdError + 'static),
     code: impl Fn(&D) -> i64,

@@ -1,7 +1,7 @@
 //! The part of a body that runs here.
 
 use std::sync::Arc;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -9,7 +9,7 @@ use std::{
 
 use super::{Attempt, refusals::Refusals};
 use crate::record::StepName;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use crate::{identity::RecordId, record::Version};
 
 /// The part of a body that runs here: the body itself, or one run of a step or of an undo in it.
@@ -19,11 +19,11 @@ pub(super) struct Part(Option<Arc<Inside>>);
 /// One run of a step, or of its undo.
 struct Inside {
     refusals: Refusals,
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     step: StepName,
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     is_undo: bool,
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     sent: Sent,
 }
 
@@ -41,11 +41,11 @@ impl Part {
 
 /// The messages that a part has sent, by what equal ones have in common. A place is free again
 /// where the transaction of its message was rolled back.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[derive(Default)]
 pub(super) struct Sent(Mutex<HashMap<[u8; 32], Vec<Option<Version>>>>);
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 impl Sent {
     /// Returns the place of a message among equal ones, and whether it is new there. A clone is the
     /// same message.
@@ -62,7 +62,7 @@ impl Sent {
 }
 
 /// A message that a part has sent.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 #[derive(Debug)]
 pub(crate) struct Sending {
     by: Attempt,
@@ -70,7 +70,7 @@ pub(crate) struct Sending {
     message: Version,
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 impl Sending {
     /// Frees the place of a message whose transaction was rolled back: the next run of the
     /// transaction sends it under the same id.
@@ -88,17 +88,17 @@ impl Attempt {
     /// Returns the same attempt for a new run of a step, or of its undo. Each run counts its own
     /// messages, because a step that is replayed sends none.
     #[cfg_attr(
-        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+        not(feature = "_sql"),
         expect(unused_variables, reason = "no message is sent without a database")
     )]
     pub(crate) fn within(&self, step: StepName, is_undo: bool) -> Self {
         let inside = Inside {
             refusals: Refusals::default(),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             step,
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             is_undo,
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             sent: Sent::default(),
         };
         Self(Arc::clone(&self.0), Part(Some(Arc::new(inside))))
@@ -106,7 +106,7 @@ impl Attempt {
 
     /// Returns the name of the part that runs here, the place of a message that it sends, and the
     /// message if it is sent for the first time.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn sends(
         &self,
         digest: [u8; 32],
@@ -127,7 +127,7 @@ impl Attempt {
         (of, place, sending)
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     fn sent(&self) -> &Sent {
         self.1.0.as_ref().map_or(&self.0.sent, |part| &part.sent)
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Attempt, Inner, part::Part, try_current};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use crate::record::Version;
 use crate::{error::Error, outcome::FromRefusal};
 
@@ -42,7 +42,7 @@ impl Asking {
 
     /// The same for something that has no id and may be asked for beside its like: only its own
     /// success takes its refusal back.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn once() -> Self {
         let mut of = [0; 32];
         of[..16].copy_from_slice(&Version::random().to_bytes());

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 use super::OutboxEvent;
 use super::{CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent};
 use crate::{identity::RecordId, store::StoreError};
@@ -71,7 +71,7 @@ impl Observers {
         self.tell(|observer| observer.purged(&Purged { deleted, failure }));
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(crate) fn outbox(&self, event: &OutboxEvent<'_>) {
         match event {
             OutboxEvent::Parked { .. } | OutboxEvent::SetAside { .. } => {

@@ -45,7 +45,7 @@ impl From<&Error> for Problem {
                 ),
             Error::TransactionEnded { .. } | Error::Commit { .. } => Self::new(Kind::HandlerFailed),
             Error::CommitUnknown { .. } => Self::new(Kind::OutcomeUnknown),
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             Error::InvalidMessage { .. } | Error::MessageChanged { .. } => {
                 Self::new(Kind::HandlerFailed)
             }

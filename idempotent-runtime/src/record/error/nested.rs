@@ -30,7 +30,7 @@ impl Error {
                 true
             }
             Self::Past { .. } => true,
-            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "_sql")]
             Self::InvalidMessage { .. } | Self::MessageChanged { .. } => true,
             _ => false,
         }

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "redis")]
 pub(crate) mod lua;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) mod sql;
 mod words;
 
@@ -329,7 +329,7 @@ fn is_answer<T>(answer: Result<T, StoreError>) -> Result<(), StoreError> {
 }
 
 /// Takes `by` off every moment of every record in the table of this prefix.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: Duration) -> String {
     let by = crate::record::micros(by);
     format!(

@@ -135,7 +135,7 @@ pub(super) struct Cells<'r, R> {
 
 impl<'r, R: Row> Cells<'r, R> {
     /// Those of a row that has no others before them.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_sql")]
     pub(super) fn of(row: &'r R, columns: &'static [&'static str]) -> Self {
         Self {
             row,

@@ -8,21 +8,21 @@ mod answers;
 mod columns;
 mod decode;
 mod encode;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod failure;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod listed;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) mod prefix;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod server;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 mod steps;
-#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+#[cfg(all(test, feature = "_sql"))]
 pub(crate) mod upgrade;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod url;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) mod version;
 
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
@@ -49,7 +49,7 @@ pub(crate) use self::{
     failure::{kind_on_the_way, while_opening},
     listed::shown,
 };
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) use self::{
     failure::no_row,
     listed::{id, listed},
@@ -62,5 +62,5 @@ pub(crate) use self::{
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time
 /// that a record is deleted in between.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "_sql")]
 pub(crate) const ROUNDS: u32 = 16;

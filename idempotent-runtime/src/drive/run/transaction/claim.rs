@@ -61,13 +61,12 @@ impl Admitting<'_> {
     ) -> Result<Claimed, Admission> {
         let (request, claim) = (self.request, self.claim);
         let failed = |error: StoreError| Admission::Refused(error.into());
-        let store = request.handle.store().transaction_store();
-        let (store, timer) = (store.map_err(failed)?, request.handle.timer());
-        let operation = || Arc::clone(&request.operation);
         if self.request.is_held() {
-            let operation = operation();
+            let operation = Arc::clone(&request.operation);
             return Err(Admission::Refused(Error::Recursive { operation }));
         }
+        let store = request.handle.store().transaction_store();
+        let (store, timer) = (store.map_err(failed)?, request.handle.timer());
         #[cfg(feature = "sqlite")]
         let is_sqlite = connection.is::<sqlx::SqliteConnection>();
         let Plan {

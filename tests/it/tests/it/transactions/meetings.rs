@@ -21,6 +21,7 @@ on_every_database![
     g06_of_sixty_four_duplicates_one_places_the_order,
     one_that_runs_outside_is_in_progress,
     the_same_call_inside_its_own_body_is_refused,
+    the_same_call_inside_is_recursive_also_where_no_store_joins_it,
     mend_35_the_same_call_over_another_store_is_no_recursion,
 ];
 
@@ -168,6 +169,19 @@ async fn the_same_call_inside_its_own_body_is_refused(shop: impl Shop) {
         .await;
     assert_eq!(placed.ok(), Some(7));
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+async fn the_same_call_inside_is_recursive_also_where_no_store_joins_it(shop: impl Shop) {
+    let idem = Idempotency::memory();
+    let call = || idem.call("orders.place").key("k").arguments(&7_i64);
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let around = call().run(async |_| {
+        let inside: Placed = call().run_in(&mut *transaction, async |_| Ok(7)).await;
+        let nested = ours(inside);
+        assert!(matches!(nested, Err(Error::Recursive { .. })), "{nested:?}");
+        Ok::<_, Error>(7)
+    });
+    assert_eq!(around.await, Ok(7));
 }
 
 async fn mend_35_the_same_call_over_another_store_is_no_recursion(shop: impl Shop) {
