@@ -60,11 +60,8 @@ impl Call {
         K: Keep<T> + Clone,
     {
         self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
-        run_pinned(
-            self.prepare().map(ActiveCall::new).map_err(Box::new),
-            Typed { on_error, keep },
-            body,
-        )
+        let call = self.prepare().map(ActiveCall::new).map_err(Box::new);
+        run_pinned(call, Typed { on_error, keep }, body, |(answer, _)| answer)
     }
 
     /// Runs an annotated function in a task of its own.

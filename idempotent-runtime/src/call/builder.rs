@@ -16,7 +16,7 @@ use crate::{
     },
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     request::{Call, Fingerprintable},
-    run::{ActiveCall, Typed, run_detached, run_typed},
+    run::{ActiveCall, Typed, run, run_detached},
 };
 
 /// A call in the method form: it has one method for each argument of the attribute.
@@ -276,7 +276,7 @@ impl<P, K> CallBuilder<P, K> {
             keep: self.keep,
         };
         match self.call.prepare() {
-            Ok(request) => run_typed(ActiveCall::new(request), typed, body).await,
+            Ok(request) => run(ActiveCall::new(request), typed, body).await,
             Err(error) => (refused(error), CallReport::Refused),
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     observe::CallReport,
     record::{RawEnding, RawOutcome},
-    run::{run_raw, run_raw_detached},
+    run::{ActiveCall, Raw, run, run_raw_detached},
 };
 
 impl<P, K> CallBuilder<P, K> {
@@ -40,7 +40,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = RawEnding>,
     {
-        run_raw(self.call.prepare()?, body).await
+        run(ActiveCall::new(self.call.prepare()?), Raw, body).await
     }
 
     /// Runs the call on bytes, and the body in a task of its own. Once the key is claimed, this

@@ -22,7 +22,7 @@ use crate::{
     policy::{OnMissingKey, OnOutage, Verdict},
     record::Subject,
     request::{Call, Fingerprintable, Request},
-    run::{ActiveCall, Typed, run_typed},
+    run::{ActiveCall, Typed, run},
 };
 
 /// A message of which the id is known. Say next what it holds.
@@ -253,7 +253,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
                 on_error,
                 keep: Whole,
             };
-            run_typed(ActiveCall::new(request), typed, handled).await
+            run(ActiveCall::new(request), typed, handled).await
         })
         .await
     }

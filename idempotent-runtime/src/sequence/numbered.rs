@@ -13,7 +13,7 @@ use crate::{
         Classified, FromRefusal, LeftUncertain, OnError, Recorded, Released, Storable, Whole,
     },
     request::{Call, Fingerprintable},
-    run::{ActiveCall, Typed, run_typed},
+    run::{ActiveCall, Typed, run},
 };
 
 /// A call with a number.
@@ -120,7 +120,7 @@ impl<P> NumberedCall<P> {
             let body = body(attempt);
             async move { body.await.map_err(Failure::Handler) }
         };
-        let (result, report) = run_typed(ActiveCall::new(request), typed, body).await;
+        let (result, report) = run(ActiveCall::new(request), typed, body).await;
         if let Some(tried) = tried {
             tried.ended(&result, recorder.noted());
         }

@@ -10,6 +10,7 @@
 mod active_call;
 mod admit;
 mod detached;
+mod driver;
 mod held;
 #[cfg(feature = "_sql")]
 mod open_transaction;
@@ -27,8 +28,9 @@ pub use self::typed::reconcile;
 pub(crate) use self::{
     active_call::ActiveCall,
     admit::damaged,
-    raw::{run_raw, run_raw_detached},
-    typed::{Typed, run_detached, run_pinned, run_typed},
+    driver::{run, run_pinned},
+    raw::{Raw, run_raw_detached},
+    typed::{Typed, run_detached},
 };
 #[cfg(feature = "_sql")]
 pub(crate) use self::{

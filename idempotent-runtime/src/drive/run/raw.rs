@@ -1,6 +1,6 @@
 //! The raw form: bytes in, bytes out.
 
-use std::{future::Future, pin::pin, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use crate::{
     attempt::Attempt,
@@ -14,26 +14,73 @@ use crate::{
     run::{
         active_call::{ActiveCall, Instead, is_kept},
         detached::outlive,
+        driver::{Codec, carry_out, claim},
     },
 };
 
-pub(crate) async fn run_raw<F, B>(
-    request: Request,
-    body: F,
-) -> Result<(RawOutcome, CallReport), Error>
-where
-    F: FnOnce(Attempt) -> B,
-    B: Future<Output = RawEnding>,
-{
-    let mut call = ActiveCall::new(request);
-    let attempt = match call.admit().await {
-        Ok(attempt) => attempt,
-        Err(instead) => return answered(&mut call, instead),
-    };
-    run_admitted(call, attempt, body).await
+/// Bytes, as they are kept.
+pub(crate) struct Raw;
+
+impl Codec<RawEnding> for Raw {
+    type Own = RawOutcome;
+    type Answer = Result<(RawOutcome, CallReport), Error>;
+
+    fn errors_can_end(&self, _: &Request) -> bool {
+        true
+    }
+
+    fn refused(&self, error: Error) -> Self::Answer {
+        Err(error)
+    }
+
+    async fn leave(
+        &self,
+        call: &ActiveCall,
+        attempt: &Attempt,
+        result: RawEnding,
+    ) -> (Ending, RawOutcome) {
+        let longest = call.request.handle.defaults().max_outcome;
+        match result {
+            RawEnding::Record(outcome) if outcome.is_error() && attempt.is_refused() => {
+                let ending = match call.request.on_crash {
+                    OnCrash::Rerun => Ending::Release,
+                    _ => Ending::Uncertain,
+                };
+                (ending, outcome)
+            }
+            RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {
+                (Ending::Done(outcome.clone()), outcome)
+            }
+            RawEnding::Record(outcome) | RawEnding::RecordWithoutOutcome(outcome) => {
+                (Ending::Done(RawOutcome::not_replayable()), outcome)
+            }
+            RawEnding::Release(outcome) => (Ending::Release, outcome),
+            RawEnding::NotBegun(outcome) => (Ending::Unpolled, outcome),
+            RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
+        }
+    }
+
+    async fn own(&self, call: &mut ActiveCall, own: RawOutcome) -> Self::Answer {
+        let report = call.answered_itself(own.is_error());
+        Ok((own, report))
+    }
+
+    async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> Self::Answer {
+        let outcome = match instead {
+            Instead::Refused(error) => Err(error),
+            Instead::Recorded(record) => match &record.outcome {
+                Some(outcome) if is_kept(&record) => Ok(outcome.clone()),
+                _ => Err(Error::NotReplayable {
+                    operation: Arc::clone(&call.request.operation),
+                }),
+            },
+        };
+        let how = call.answered(outcome.as_ref().err());
+        Ok((outcome?, how))
+    }
 }
 
-/// The same, with a task of its own for the body and everything after it. Once the call is
+/// Runs a call with a task of its own for the body and everything after it. Once the call is
 /// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
@@ -45,79 +92,12 @@ where
     B: Future<Output = RawEnding> + Send + 'static,
 {
     let mut call = ActiveCall::new(request.map_err(|error| *error)?);
-    let attempt = match call.admit().await {
+    let attempt = match claim(&mut call, &Raw).await {
         Ok(attempt) => attempt,
-        Err(instead) => return answered(&mut call, instead),
+        Err(instead) => return Raw.instead(&mut call, instead).await,
     };
     let operation = Arc::clone(&call.request.operation);
-    outlive(operation, Box::pin(run_admitted(call, attempt, body))).await?
-}
-
-async fn run_admitted<F, B>(
-    mut call: Box<ActiveCall>,
-    attempt: Attempt,
-    body: F,
-) -> Result<(RawOutcome, CallReport), Error>
-where
-    F: FnOnce(Attempt) -> B,
-    B: Future<Output = RawEnding>,
-{
-    let left = {
-        let body = pin!(Some(call.make(&attempt, body)));
-        match attempt.undoes() {
-            true => Err(Box::pin(call.find_and_undo(&attempt, body)).await),
-            false => Ok(call.run(&attempt, body).await),
-        }
-    };
-    let left = match left {
-        Ok(left) => left,
-        Err(instead) => return answered(&mut call, instead),
-    };
-    let (ending, own) = leave(&call, &attempt, left);
-    match call.end(&attempt, ending).await {
-        Some(instead) => answered(&mut call, instead),
-        None => {
-            let report = call.answered_itself(own.is_error());
-            Ok((own, report))
-        }
-    }
-}
-
-/// The answer for a caller whose own body does not give it, and how it came about.
-fn answered(call: &mut ActiveCall, instead: Instead) -> Result<(RawOutcome, CallReport), Error> {
-    let outcome = match instead {
-        Instead::Refused(error) => Err(error),
-        Instead::Recorded(record) => match &record.outcome {
-            Some(outcome) if is_kept(&record) => Ok(outcome.clone()),
-            _ => Err(Error::NotReplayable {
-                operation: Arc::clone(&call.request.operation),
-            }),
-        },
-    };
-    let how = call.answered(outcome.as_ref().err());
-    Ok((outcome?, how))
-}
-
-fn leave(call: &ActiveCall, attempt: &Attempt, left: RawEnding) -> (Ending, RawOutcome) {
-    let longest = call.request.handle.defaults().max_outcome;
-    match left {
-        RawEnding::Record(outcome) if outcome.is_error() && attempt.is_refused() => {
-            let ending = match call.request.on_crash {
-                OnCrash::Rerun => Ending::Release,
-                _ => Ending::Uncertain,
-            };
-            (ending, outcome)
-        }
-        RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {
-            (Ending::Done(outcome.clone()), outcome)
-        }
-        RawEnding::Record(outcome) | RawEnding::RecordWithoutOutcome(outcome) => {
-            (Ending::Done(RawOutcome::not_replayable()), outcome)
-        }
-        RawEnding::Release(outcome) => (Ending::Release, outcome),
-        RawEnding::NotBegun(outcome) => (Ending::Unpolled, outcome),
-        RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
-    }
+    outlive(operation, Box::pin(carry_out(call, attempt, Raw, body))).await?
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ pub(crate) mod record;
 
 use std::{
     future::{Future, poll_fn},
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
 };
 
@@ -25,6 +25,7 @@ use crate::{
     run::{
         active_call::{ActiveCall, Instead, within},
         detached::outlive,
+        driver::{Codec, carry_out, claim},
     },
 };
 
@@ -34,62 +35,7 @@ pub(crate) struct Typed<P, K> {
     pub(crate) keep: K,
 }
 
-/// Runs a call whose body is there already, where it stays. Code that is not about the body stands
-/// elsewhere, so that it is not compiled again for every body.
-pub(crate) async fn run_pinned<R, P, K, B>(
-    call: Result<Box<ActiveCall>, Box<Error>>,
-    typed: Typed<P, K>,
-    body: Pin<&mut Option<B>>,
-) -> R
-where
-    R: Outcome,
-    R::Error: FromRefusal,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
-    B: Future<Output = R>,
-{
-    let mut call = match call {
-        Ok(call) => call,
-        Err(error) => return R::from_result(Err(R::Error::from_refusal(*error))),
-    };
-    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
-    let instead = match call.admit().await {
-        Ok(attempt) if attempt.undoes() => Box::pin(call.find_and_undo(&attempt, body)).await,
-        Ok(attempt) => {
-            let own = call.run(&attempt, body).await;
-            match typed.answer(&mut call, &attempt, own).await {
-                Ok((own, _)) => return own,
-                Err(instead) => instead,
-            }
-        }
-        Err(instead) => instead,
-    };
-    typed.instead(&mut call, instead).await.0
-}
-
-/// Runs a call whose body is made when it is known which attempt runs it.
-pub(crate) async fn run_typed<R, P, K, F, B>(
-    mut call: Box<ActiveCall>,
-    typed: Typed<P, K>,
-    body: F,
-) -> (R, CallReport)
-where
-    R: Outcome,
-    R::Error: FromRefusal,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
-    F: FnOnce(Attempt) -> B,
-    B: Future<Output = R>,
-{
-    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
-    let attempt = match call.admit().await {
-        Ok(attempt) => attempt,
-        Err(instead) => return typed.instead(&mut call, instead).await,
-    };
-    run_admitted(call, attempt, typed, body).await
-}
-
-/// The same, with a task of its own for the body and everything after it. Once the call is
+/// Runs a call with a task of its own for the body and everything after it. Once the call is
 /// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
@@ -106,81 +52,55 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
-    call.request.errors_can_end = typed.can_end::<R::Error>(&call.request);
-    let attempt = match call.admit().await {
+    let attempt = match claim::<R, _>(&mut call, &typed).await {
         Ok(attempt) => attempt,
         Err(instead) => return typed.instead(&mut call, instead).await,
     };
     let operation = Arc::clone(&call.request.operation);
-    let rest = Box::pin(run_admitted(call, attempt, typed, body));
+    let rest = Box::pin(carry_out(call, attempt, typed, body));
     outlive(operation, rest).await.unwrap_or_else(|stopped| {
         let refusal = attempt::refuse(attempt::WithoutId::Call, stopped);
         (R::from_result(Err(refusal)), CallReport::Refused)
     })
 }
 
-async fn run_admitted<R, P, K, F, B>(
-    mut call: Box<ActiveCall>,
-    attempt: Attempt,
-    typed: Typed<P, K>,
-    body: F,
-) -> (R, CallReport)
+impl<R, P, K> Codec<R> for Typed<P, K>
 where
     R: Outcome,
     R::Error: FromRefusal,
     P: OnError<R::Error>,
     K: Keep<R::Value> + Clone,
-    F: FnOnce(Attempt) -> B,
-    B: Future<Output = R>,
 {
-    let own = {
-        let body = pin!(Some(call.make(&attempt, body)));
-        match attempt.undoes() {
-            true => Err(Box::pin(call.find_and_undo(&attempt, body)).await),
-            false => Ok(call.run(&attempt, body).await),
-        }
-    };
-    let own = match own {
-        Ok(own) => own,
-        Err(instead) => return typed.instead(&mut call, instead).await,
-    };
-    match typed.answer(&mut call, &attempt, own).await {
-        Ok(answer) => answer,
-        Err(instead) => typed.instead(&mut call, instead).await,
+    /// With the reference that the value is read back from.
+    type Own = (Result<R::Value, R::Error>, Option<RawOutcome>);
+    type Answer = (R, CallReport);
+
+    fn errors_can_end(&self, request: &Request) -> bool {
+        P::can_end(request.on_error)
+    }
+
+    fn refused(&self, error: Error) -> (R, CallReport) {
+        let refused = Err(R::Error::from_refusal(error));
+        (R::from_result(refused), CallReport::Refused)
+    }
+
+    async fn leave(&self, call: &ActiveCall, attempt: &Attempt, result: R) -> (Ending, Self::Own) {
+        let mut own = result.into_result();
+        let ending = self.leave(call, attempt, &mut own).await;
+        let reference = reference::<K, _>(&ending);
+        (ending, (own, reference))
+    }
+
+    async fn own(&self, call: &mut ActiveCall, (own, reference): Self::Own) -> (R, CallReport) {
+        self.own(call, own, reference).await
+    }
+
+    async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> (R, CallReport) {
+        self.instead(call, instead).await
     }
 }
 
 impl<P, K> Typed<P, K> {
-    /// Whether an `Err` can be recorded.
-    fn can_end<E>(&self, request: &Request) -> bool
-    where
-        P: OnError<E>,
-    {
-        P::can_end(request.on_error)
-    }
-
-    /// The result for the caller whose body returned `own`, or the answer instead, and how it came
-    /// about.
-    async fn answer<R>(
-        &self,
-        call: &mut ActiveCall,
-        attempt: &Attempt,
-        own: R,
-    ) -> Result<(R, CallReport), Instead>
-    where
-        R: Outcome,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
-    {
-        let mut own = own.into_result();
-        let ending = self.leave(call, attempt, &mut own).await;
-        let reference = reference::<K, _>(&ending);
-        match call.end(attempt, ending).await {
-            Some(instead) => Err(instead),
-            None => Ok(self.own(call, own, reference).await),
-        }
-    }
-
     /// Decides, as a part of the attempt, how what the body returned ends the call.
     pub(crate) async fn leave<T, E>(
         &self,

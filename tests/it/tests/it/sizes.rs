@@ -5,10 +5,10 @@ use sqlx::{SqliteConnection, SqlitePool, sqlite::SqlitePoolOptions};
 
 /// The most bytes that each may have: as many as it had when this was written.
 const BOUNDS: [(&str, usize); 9] = [
-    ("attribute", 1072),
+    ("attribute", 1008),
     ("attribute, detached", 904),
     ("attribute, tx", 3232),
-    ("run", 1600),
+    ("run", 1424),
     ("run_in", 3392),
     ("transact", 2032),
     ("transaction", 552),
