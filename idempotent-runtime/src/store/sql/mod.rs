@@ -10,6 +10,8 @@ mod decode;
 mod encode;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod failure;
+#[cfg(test)]
+pub(crate) mod golden;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod listed;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
