@@ -1,6 +1,8 @@
 //! The journal that survives the process: a SQLite file with a table of its own.
 
 mod file;
+#[cfg(test)]
+mod golden;
 mod rows;
 mod schema;
 
@@ -143,8 +145,15 @@ impl SqliteJournal {
 
     fn query(&self, before: &str, after: &str) -> Query<'static, Sqlite, SqliteArguments> {
         let prefix = &self.prefix;
-        sqlx::query(AssertSqlSafe(format!("{before} {prefix}calls {after}")))
+        sqlx::query(sent(format!("{before} {prefix}calls {after}")))
     }
+}
+
+/// Passes a text on to the driver. A test of ours notes it.
+fn sent(text: String) -> AssertSqlSafe<String> {
+    #[cfg(test)]
+    golden::note(&text);
+    AssertSqlSafe(text)
 }
 
 #[async_trait]

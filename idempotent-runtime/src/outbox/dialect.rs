@@ -146,6 +146,13 @@ impl OutboxDatabase for sqlx::Postgres {}
 #[cfg(feature = "sqlite")]
 impl OutboxDatabase for sqlx::Sqlite {}
 
+/// Passes a text on to the driver. A test of ours notes it.
+fn sent(text: String) -> sqlx::AssertSqlSafe<String> {
+    #[cfg(test)]
+    super::golden::note(&text);
+    sqlx::AssertSqlSafe(text)
+}
+
 /// Runs one text on a connection of this driver.
 macro_rules! query {
     ($database:ident) => {
@@ -154,7 +161,7 @@ macro_rules! query {
             text: String,
             doing: &'static str,
         ) -> Result<Vec<<sqlx::$database as sqlx::Database>::Row>, StoreError> {
-            let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+            let query = sqlx::raw_sql(super::sent(text));
             let rows = sqlx::Executor::fetch_all(connection, query).await;
             rows.map_err(|error| {
                 <sqlx::$database as crate::transaction::Dialect>::store_error(error, doing)
@@ -167,7 +174,7 @@ macro_rules! query {
             doing: &'static str,
             read: fn(&<sqlx::$database as sqlx::Database>::Row) -> Result<T, BoxError>,
         ) -> Result<Vec<T>, StoreError> {
-            let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+            let query = sqlx::raw_sql(super::sent(text));
             let mut rows = sqlx::Executor::fetch(connection, query);
             let mut all = Vec::new();
             while let Some(row) =

@@ -9,6 +9,8 @@
 //! never before an earlier one arrived. A relay that lost its claim deletes nothing.
 
 mod dialect;
+#[cfg(test)]
+mod golden;
 mod message;
 mod operators;
 mod purge;

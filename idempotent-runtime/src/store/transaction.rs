@@ -216,6 +216,9 @@ pub(crate) fn connection_of<'a, C: Any>(
 }
 
 #[cfg(test)]
+mod golden;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

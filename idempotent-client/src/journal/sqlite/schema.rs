@@ -1,14 +1,15 @@
 //! The journal's tables, and how they come to be.
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqliteConnection};
+use sqlx::{Connection as _, Executor as _, Row as _, SqliteConnection};
 
+use super::sent;
 use idempotent_runtime::{
     __client::{Found, SchemaStep, TablePrefix, is_usable, missing, sqlite_failure},
     StoreError, StoreErrorKind,
 };
 
 /// Every step that was ever released, oldest first. A released step never changes.
-fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
+pub(super) fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
     let first = format!(
         "CREATE TABLE {prefix}calls (
     origin TEXT NOT NULL,
@@ -66,6 +67,9 @@ CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT N
     [step(first, 1), step(accounts, 2), step(begins, 3)]
 }
 
+/// Begins the transaction of a migration, and takes the lock of the file.
+pub(super) const LOCK: &str = "BEGIN IMMEDIATE";
+
 /// Brings the tables to this build's version.
 pub(super) async fn migrate(
     connection: &mut SqliteConnection,
@@ -74,19 +78,13 @@ pub(super) async fn migrate(
 ) -> Result<(), StoreError> {
     let failed = |error| sqlite_failure(error, doing);
     let steps = steps(prefix);
-    let mut transaction = connection
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(failed)?;
+    let mut transaction = connection.begin_with(LOCK).await.map_err(failed)?;
     let table = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}calls_schema (version INTEGER NOT NULL PRIMARY KEY) STRICT;"
     );
-    transaction
-        .execute(AssertSqlSafe(table))
-        .await
-        .map_err(failed)?;
+    transaction.execute(sent(table)).await.map_err(failed)?;
     let version = format!("SELECT coalesce(max(version), 0) FROM {prefix}calls_schema");
-    let row = transaction.fetch_one(AssertSqlSafe(version)).await;
+    let row = transaction.fetch_one(sent(version)).await;
     let version = row.and_then(|row| row.try_get(0)).map_err(failed)?;
     let found = Found {
         version,
@@ -99,10 +97,7 @@ pub(super) async fn migrate(
         for (Found { version, .. }, SchemaStep { text, .. }) in missing(&steps, found) {
             let step =
                 format!("{text}INSERT INTO {prefix}calls_schema (version) VALUES ({version});");
-            transaction
-                .execute(AssertSqlSafe(step))
-                .await
-                .map_err(failed)?;
+            transaction.execute(sent(step)).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
@@ -117,18 +112,18 @@ async fn clear(
 ) -> Result<(), StoreError> {
     let failed = |error| sqlite_failure(error, doing);
     let table = format!("SELECT 1 FROM sqlite_master WHERE name = '{prefix}calls' COLLATE NOCASE");
-    let table = connection.fetch_optional(AssertSqlSafe(table)).await;
+    let table = connection.fetch_optional(sent(table)).await;
     if table.map_err(failed)?.is_none() {
         return Ok(());
     }
     let call = format!("SELECT 1 FROM {prefix}calls LIMIT 1");
-    let call = connection.fetch_optional(AssertSqlSafe(call)).await;
+    let call = connection.fetch_optional(sent(call)).await;
     if call.map_err(failed)?.is_some() {
         let source = format!(
             "the table `{prefix}calls_schema` is empty, although calls stand in `{prefix}calls`: restore it, or empty `{prefix}calls`, too, for `migrate()` to make both"
         );
         return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
     }
-    let drop = AssertSqlSafe(format!("DROP TABLE {prefix}calls"));
+    let drop = sent(format!("DROP TABLE {prefix}calls"));
     connection.execute(drop).await.map(|_| ()).map_err(failed)
 }

@@ -4,6 +4,8 @@ mod around;
 mod backoff;
 mod connection;
 mod database;
+#[cfg(test)]
+mod golden;
 mod own;
 mod run;
 mod turn;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, error::Error as _, future::poll_fn};
 use futures_core::Stream;
 use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection};
 
-use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, sent, written_out};
 use crate::{
     error::BoxError,
     outbox::{
@@ -215,7 +215,7 @@ async fn insert_bytes(
     insert: String,
     message: &Writing<'_>,
 ) -> Result<(), StoreError> {
-    let mut query = sqlx::query(sqlx::AssertSqlSafe(insert))
+    let mut query = sqlx::query(sent(insert))
         .persistent(false)
         .bind(message.id.as_bytes())
         .bind(message.key)
@@ -261,7 +261,7 @@ async fn raise(
 /// Runs a text of several statements, and tells how many rows each has changed: an `INSERT` that
 /// found a row and changed it counts two.
 async fn counts(connection: &mut MySqlConnection, text: String) -> Result<Vec<u64>, StoreError> {
-    let query = sqlx::raw_sql(sqlx::AssertSqlSafe(text));
+    let query = sqlx::raw_sql(sent(text));
     let mut done = sqlx::Executor::fetch_many(connection, query);
     let mut counts = Vec::new();
     while let Some(next) = poll_fn(|cx| Stream::poll_next(done.as_mut(), cx)).await {

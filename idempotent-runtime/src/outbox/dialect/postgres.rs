@@ -5,7 +5,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgConnection, Postgres},
 };
 
-use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, sent, written_out};
 use crate::{
     error::BoxError,
     outbox::{
@@ -121,7 +121,7 @@ impl Dialect for Postgres {
             let rows = Self::query(connection, text, DOING).await?;
             return Ok(new(rows.is_empty()));
         }
-        let query = sqlx::query(sqlx::AssertSqlSafe(text))
+        let query = sqlx::query(sent(text))
             .persistent(false)
             .bind(message.id.as_bytes())
             .bind(message.key)

@@ -253,21 +253,22 @@ impl Statements {
             .map(|row| sql::id(row, PURGING))
             .collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
-            // It is not one statement with all ids: that may scan the table, and wait for rows that
-            // another purge has locked.
-            let delete: String = batch
-                .iter()
-                .map(|id| {
-                    let (records, steps, id) = (&self.table, &self.steps, id.to_hex());
-                    format!(
-                        "DELETE FROM {steps} WHERE record = x'{id}'; DELETE FROM {records} WHERE id = x'{id}';"
-                    )
-                })
-                .collect();
-            let delete = sqlx::raw_sql(AssertSqlSafe(delete));
+            let delete = sqlx::raw_sql(AssertSqlSafe(self.delete(batch)));
             connection.execute(delete).await.map_err(failed)?;
         }
         Ok(gone)
+    }
+
+    /// The text that deletes these records with their steps. It is not one statement with all ids:
+    /// that may scan the table, and wait for rows that another purge has locked.
+    pub(super) fn delete(&self, gone: &[RecordId]) -> String {
+        let delete = |id: &RecordId| {
+            let (records, steps, id) = (&self.table, &self.steps, id.to_hex());
+            format!(
+                "DELETE FROM {steps} WHERE record = x'{id}'; DELETE FROM {records} WHERE id = x'{id}';"
+            )
+        };
+        gone.iter().map(delete).collect()
     }
 
     pub(super) async fn scan(

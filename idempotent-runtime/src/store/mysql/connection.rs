@@ -116,7 +116,7 @@ pub(crate) const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ C
          SESSION time_zone = '+00:00'";
 
 /// Unless told, a session waits for a day for a table that another one changes or has locked.
-fn settings(lock_wait: Duration) -> String {
+pub(super) fn settings(lock_wait: Duration) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
         "{SESSION};
@@ -125,14 +125,16 @@ fn settings(lock_wait: Duration) -> String {
     )
 }
 
+/// A savepoint that is there only if a transaction is open.
+pub(super) const POINT: &str = "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here";
+
 /// Tells whether a transaction is open on a connection: elsewhere a savepoint is made and forgotten
 /// in one.
 pub(crate) async fn has_transaction(
     connection: &mut MySqlConnection,
     doing: &'static str,
 ) -> Result<bool, StoreError> {
-    let point = "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here";
-    match connection.execute(sqlx::raw_sql(point)).await {
+    match connection.execute(sqlx::raw_sql(POINT)).await {
         Ok(_) => Ok(true),
         Err(error) if failure::is_no_savepoint(&error) => Ok(false),
         Err(error) => Err(failure::of(error, doing)),

@@ -11,7 +11,7 @@ use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, SchemaStep},
+        version::{self as schema, Found, SchemaStep},
     },
 };
 
@@ -26,7 +26,7 @@ const PATIENCE: u32 = 30;
 /// A change of a table commits by itself here, so a process may die between a step and the note
 /// that it was done. So a step is one statement. When it is repeated, it changes nothing, or is
 /// refused because what it makes is there.
-fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+pub(super) fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BINARY(32) NOT NULL PRIMARY KEY,
@@ -120,9 +120,9 @@ async fn migrate_by(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    lock(connection, prefix).await?;
+    take_lock(connection, prefix).await?;
     let migrated = migrate_alone(steps, connection, prefix).await;
-    let released = one(connection, format!("SELECT RELEASE_LOCK({})", name(prefix))).await;
+    let released = one(connection, release(prefix)).await;
     migrated?;
     released.map_err(|error| failure::of(error, DOING))?;
     Ok(())
@@ -173,22 +173,37 @@ async fn find_records(
     prefix: &TablePrefix,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    let query = format!(
-        "SELECT COUNT(*) FROM information_schema.tables
-         WHERE table_schema = DATABASE() AND table_name = '{prefix}records'"
-    );
-    let tables = one(connection, query).await;
+    let tables = one(connection, stands(prefix)).await;
     match tables.map_err(|error| failure::of(error, doing))? {
         Some(0) => Err(schema::records_are_missing(prefix, doing)),
         _ => Ok(()),
     }
 }
 
+/// Counts the tables of the records.
+pub(super) fn stands(prefix: &TablePrefix) -> String {
+    format!(
+        "SELECT COUNT(*) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name = '{prefix}records'"
+    )
+}
+
 /// Takes a lock of the server's, which has one list of names for all databases. The server answers
 /// whether it gave the lock. If it is asked to wait for ever, MariaDB does not wait at all.
-async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<(), StoreError> {
-    let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", name(prefix));
-    let given = one(connection, lock)
+pub(super) fn lock(prefix: &TablePrefix) -> String {
+    format!("SELECT GET_LOCK({}, {PATIENCE})", name(prefix))
+}
+
+/// Gives the lock back.
+pub(super) fn release(prefix: &TablePrefix) -> String {
+    format!("SELECT RELEASE_LOCK({})", name(prefix))
+}
+
+async fn take_lock(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    let given = one(connection, lock(prefix))
         .await
         .map_err(|error| failure::of(error, DOING))?;
     if given == Some(1) {
@@ -210,8 +225,7 @@ async fn find_schema(
     prefix: &TablePrefix,
     doing: &'static str,
 ) -> Result<Found, StoreError> {
-    let query = format!("SELECT {FOUND} FROM {prefix}schema");
-    let found = row(connection, query).await.and_then(|row| {
+    let found = row(connection, schema::look(prefix)).await.and_then(|row| {
         Ok(Found {
             version: row.try_get(0)?,
             usable_from: row.try_get(1)?,
@@ -250,7 +264,7 @@ async fn row(connection: &mut MySqlConnection, query: String) -> sqlx::Result<My
     connection.fetch_one(query).await
 }
 
-fn schema_table(prefix: &TablePrefix) -> String {
+pub(super) fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version BIGINT NOT NULL PRIMARY KEY,
@@ -262,7 +276,7 @@ fn schema_table(prefix: &TablePrefix) -> String {
     )
 }
 
-fn applied(prefix: &TablePrefix, reached: Found) -> String {
+pub(super) fn applied(prefix: &TablePrefix, reached: Found) -> String {
     let (note, version) = (schema::note(prefix, reached, NOW), reached.version);
     format!("{note}\n    ON DUPLICATE KEY UPDATE version = {version};\n")
 }

@@ -4,6 +4,8 @@ mod builder;
 mod calls;
 pub(super) mod connection;
 pub(super) mod failure;
+#[cfg(test)]
+mod golden;
 mod inner;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]

@@ -87,7 +87,7 @@ pub(super) fn query(
 
 /// The same for a session that is not ours, which may take an empty parameter for NULL: empty values
 /// are written out.
-fn query_elsewhere(
+pub(super) fn query_elsewhere(
     statement: &Statement,
     values: &[Value<'_>],
 ) -> Query<'static, MySql, MySqlArguments> {

@@ -47,11 +47,11 @@ const LONGEST_SHOWN: usize = 4096;
 const PART_OF_PACKET: u64 = 2;
 
 /// A write, and what this process knows of the version that it replaces.
-struct Known<'a> {
-    write: &'a Write,
-    previous: Option<Record>,
+pub(super) struct Known<'a> {
+    pub(super) write: &'a Write,
+    pub(super) previous: Option<Record>,
     /// Whether it would wait for somebody who has locked the record.
-    is_locked: bool,
+    pub(super) is_locked: bool,
 }
 
 /// The result of a statement.
@@ -118,7 +118,8 @@ impl Statements {
         answers: &mut Vec<Written>,
     ) -> Result<(), StoreError> {
         let writes = &writes[answers.len()..];
-        let (message, count) = self.message(connected, writes);
+        let most = connected.max_allowed_packet / PART_OF_PACKET;
+        let (message, count) = self.message(most, connected.shows, writes);
         if count == 0 {
             answers.push(Written::Alone);
             return Ok(());
@@ -149,11 +150,10 @@ impl Statements {
 
     /// The texts of the first ones, and how many these are. If there is none for the first one, it
     /// has to go alone.
-    fn message(&self, connected: &Connected, writes: &[Known<'_>]) -> (String, usize) {
-        let most = connected.max_allowed_packet / PART_OF_PACKET;
+    pub(super) fn message(&self, most: u64, shows: bool, writes: &[Known<'_>]) -> (String, usize) {
         let (mut message, mut count) = (String::new(), 0);
         for write in writes {
-            let Some(text) = write.text(self, connected.shows) else {
+            let Some(text) = write.text(self, shows) else {
                 break;
             };
             let length = u64::try_from(message.len() + text.len()).unwrap_or(u64::MAX);
@@ -171,13 +171,7 @@ impl Statements {
         connection: &mut MySqlConnection,
         ids: &[RecordId],
     ) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
-        let (columns, table, ids) = (COLUMNS.join(", "), &self.table, listed(ids));
-        // Records with a long outcome are left out: many may be too large for one answer.
-        let text = format!(
-            "SELECT {columns}, {NOW} FROM {table}
-             WHERE id IN ({ids}) AND COALESCE(LENGTH(outcome), 0) <= {LONGEST_SHOWN}"
-        );
-        let rows = look(connection, text).await?;
+        let rows = look(connection, self.load_all_text(ids)).await?;
         rows.iter().map(|row| sql::shown(row, LOOKING)).collect()
     }
 
@@ -187,10 +181,22 @@ impl Statements {
         connection: &mut MySqlConnection,
         ids: &[RecordId],
     ) -> Result<HashSet<RecordId>, StoreError> {
-        let (table, ids) = (&self.table, listed(ids));
-        let text = format!("SELECT id FROM {table} WHERE id IN ({ids}) FOR UPDATE SKIP LOCKED");
-        let rows = look(connection, text).await?;
+        let rows = look(connection, self.find_free_text(ids)).await?;
         rows.iter().map(|row| sql::id(row, LOOKING)).collect()
+    }
+
+    /// Records with a long outcome are left out: many may be too large for one answer.
+    pub(super) fn load_all_text(&self, ids: &[RecordId]) -> String {
+        let (columns, table, ids) = (COLUMNS.join(", "), &self.table, listed(ids));
+        format!(
+            "SELECT {columns}, {NOW} FROM {table}
+             WHERE id IN ({ids}) AND COALESCE(LENGTH(outcome), 0) <= {LONGEST_SHOWN}"
+        )
+    }
+
+    pub(super) fn find_free_text(&self, ids: &[RecordId]) -> String {
+        let (table, ids) = (&self.table, listed(ids));
+        format!("SELECT id FROM {table} WHERE id IN ({ids}) FOR UPDATE SKIP LOCKED")
     }
 }
 

@@ -67,7 +67,7 @@ fn settings(lock_wait: Duration) -> String {
 impl Postgres {
     /// Whether the user may update records, where they are, and tell that they moved: a completion
     /// does both, and a claim neither.
-    fn question(&self) -> String {
+    pub(super) fn question(&self) -> String {
         // Behind a proxy a setting would stay with the server's connection, and with the client
         // that gets it next.
         let settings = match self.protocol {

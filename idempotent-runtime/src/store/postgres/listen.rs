@@ -32,6 +32,9 @@ struct Open {
 
 const DOING: &str = "listening for notifications";
 
+/// Tells a message on a channel.
+pub(super) const TELL: &str = "SELECT pg_notify($1, $2)";
+
 impl Notifications {
     pub(crate) fn of(
         channel: &Arc<str>,
@@ -97,7 +100,7 @@ impl Channel for Notifications {
         };
         let acquiring = pool.acquire().await;
         let mut connection = acquiring.map_err(|error| failure::of(error, DOING))?;
-        let hello = sqlx::query("SELECT pg_notify($1, $2)")
+        let hello = sqlx::query(TELL)
             .persistent(false)
             .bind(&*self.channel)
             .bind(HELLO);

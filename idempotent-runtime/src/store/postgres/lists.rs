@@ -99,7 +99,12 @@ fn bind<'q, 'v>(
 }
 
 /// Puts the values in their places, as [`write_value`] does: none becomes a part of the statement.
-fn written_out(text: &str, types: &[&str], rows: &Rows<'_>, channel: Option<&str>) -> String {
+pub(super) fn written_out(
+    text: &str,
+    types: &[&str],
+    rows: &Rows<'_>,
+    channel: Option<&str>,
+) -> String {
     let mut list = String::from("(VALUES ");
     for (number, row) in rows.iter().enumerate() {
         list.push_str(if number == 0 { "(" } else { ", (" });

@@ -11,7 +11,7 @@ use crate::store::{
     StoreError,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, SchemaStep},
+        version::{self as schema, Found, SchemaStep},
     },
 };
 
@@ -28,7 +28,7 @@ const PATIENCE: &str = "30s";
 ///
 /// A page is not filled to the brim, so that the next version of a row finds room on it and no
 /// index is written.
-fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+pub(super) fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
@@ -122,18 +122,8 @@ async fn migrate_by(
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     let failed = |error| failure::of(error, DOING);
-    // In a stricter isolation, which may be the default, it would see only what was there when it
-    // asked for the lock, and not what the others did for whom it then waited.
-    let mut transaction = connection
-        .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
-        .await
-        .map_err(failed)?;
-    // It ends with the transaction, also behind a proxy that pools them.
-    let lock = format!(
-        "SET LOCAL lock_timeout = '{PATIENCE}';
-         SELECT pg_advisory_xact_lock(hashtextextended('{prefix}schema', 7091));"
-    );
-    run(&mut transaction, lock).await.map_err(failed)?;
+    let mut transaction = connection.begin_with(BEGIN).await.map_err(failed)?;
+    run(&mut transaction, lock(prefix)).await.map_err(failed)?;
     let found = find_schema(&mut transaction, prefix)
         .await
         .map_err(failed)?;
@@ -142,11 +132,25 @@ async fn migrate_by(
             .await
             .map_err(failed)?;
         for (reached, step) in schema::missing(steps, found) {
-            let step = format!("{}{}", step.text, applied(prefix, reached));
+            let step = taken(prefix, reached, step);
             run(&mut transaction, step).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
+}
+
+/// Begins the transaction of a migration. In a stricter isolation, which may be the default, it
+/// would see only what was there when it asked for the lock, and not what the others did for whom
+/// it then waited.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Takes the lock of a migration. It ends with the transaction, also behind a proxy that pools
+/// them.
+pub(super) fn lock(prefix: &TablePrefix) -> String {
+    format!(
+        "SET LOCAL lock_timeout = '{PATIENCE}';
+         SELECT pg_advisory_xact_lock(hashtextextended('{prefix}schema', 7091));"
+    )
 }
 
 /// Tells whether this build can use the tables.
@@ -190,7 +194,7 @@ async fn find_schema(connection: &mut PgConnection, prefix: &TablePrefix) -> sql
     if count(connection, format!("{prefix}schema")).await? == 0 {
         return Ok(Found::default());
     }
-    let row = row(connection, format!("SELECT {FOUND} FROM {prefix}schema")).await?;
+    let row = row(connection, schema::look(prefix)).await?;
     Ok(Found {
         version: row.try_get(0)?,
         usable_from: row.try_get(1)?,
@@ -199,11 +203,13 @@ async fn find_schema(connection: &mut PgConnection, prefix: &TablePrefix) -> sql
 
 /// How many tables of this name there are where we look for ours.
 async fn count(connection: &mut PgConnection, table: String) -> sqlx::Result<i64> {
-    // Reading a table makes the connection hear of tables that others made since its transaction
-    // began; the function alone would answer from what it remembers.
-    let stands =
-        format!("SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{table}')");
-    row(connection, stands).await?.try_get(0)
+    row(connection, stands(&table)).await?.try_get(0)
+}
+
+/// Counts the tables of this name. Reading a table makes the connection hear of tables that others
+/// made since its transaction began; the function alone would answer from what it remembers.
+pub(super) fn stands(table: &str) -> String {
+    format!("SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{table}')")
 }
 
 /// Runs statements without preparing them, because a proxy may send the second half of a
@@ -220,7 +226,7 @@ async fn row(connection: &mut PgConnection, query: String) -> sqlx::Result<PgRow
     connection.fetch_one(query).await
 }
 
-fn schema_table(prefix: &TablePrefix) -> String {
+pub(super) fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version bigint NOT NULL PRIMARY KEY,
@@ -230,6 +236,11 @@ fn schema_table(prefix: &TablePrefix) -> String {
 );
 "
     )
+}
+
+/// A step, and the note that it is taken.
+pub(super) fn taken(prefix: &TablePrefix, reached: Found, step: &SchemaStep) -> String {
+    format!("{}{}", step.text, applied(prefix, reached))
 }
 
 fn applied(prefix: &TablePrefix, reached: Found) -> String {

@@ -5,6 +5,8 @@ mod bytea;
 mod calls;
 mod connection;
 pub(super) mod failure;
+#[cfg(test)]
+mod golden;
 mod inner;
 pub(crate) mod listen;
 mod lists;

@@ -147,7 +147,7 @@ pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
 /// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a
 /// value can be read as a part of the statement, whatever the server's settings for quotes and
 /// backslashes.
-fn written_out(statement: &str, values: &[Value<'_>]) -> String {
+pub(super) fn written_out(statement: &str, values: &[Value<'_>]) -> String {
     let mut text = String::with_capacity(2 * statement.len());
     let mut parts = statement.split('$');
     text.push_str(parts.next().unwrap_or_default());

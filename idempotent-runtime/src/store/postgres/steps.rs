@@ -83,6 +83,15 @@ impl Statements {
             .await
     }
 
+    /// Writes a step without a lock on the record.
+    pub(super) fn begin_step(&self) -> Statement {
+        let locking = &self.write_step;
+        Statement {
+            text: locking.text.replace(LOCK, "").into(),
+            name: locking.name,
+        }
+    }
+
     /// The same inside a transaction of the application's: what it writes first locks no record.
     pub(super) async fn write_step_in(
         &self,
@@ -91,12 +100,8 @@ impl Statements {
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let locking = &self.write_step;
-        let without = Statement {
-            text: locking.text.replace(LOCK, "").into(),
-            name: locking.name,
-        };
-        let statement = seen.map_or(&without, |_| locking);
+        let without = self.begin_step();
+        let statement = seen.map_or(&without, |_| &self.write_step);
         let written = self.write_step_by(statement, connection, call, seen, next);
         match written.await? {
             StepWrite::Lost(Snapshot { record: None, .. })

@@ -10,6 +10,8 @@ mod durability;
 ))]
 mod encryption;
 mod failure;
+#[cfg(test)]
+mod golden;
 mod link;
 mod listen;
 #[cfg(all(test, feature = "testing"))]

@@ -10,6 +10,8 @@ mod decode;
 mod encode;
 #[cfg(feature = "_sql")]
 mod failure;
+#[cfg(test)]
+pub(crate) mod golden;
 #[cfg(feature = "_sql")]
 mod listed;
 #[cfg(feature = "_sql")]

@@ -28,7 +28,12 @@ pub struct Found {
 }
 
 /// Both numbers of what stands, over the rows of the table of the versions.
-pub(crate) const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
+const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
+
+/// Tells both numbers of what stands.
+pub(crate) fn look(prefix: &TablePrefix) -> String {
+    format!("SELECT {FOUND} FROM {prefix}schema")
+}
 
 /// Whether this build can use the schema: `false` for an older one, an error for a newer one that
 /// leaves it no room.

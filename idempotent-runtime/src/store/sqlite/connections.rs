@@ -28,6 +28,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a caller waits for the application's pool without a word.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// Asks whether what is written lies in a file with a log.
+pub(super) const JOURNAL_MODE: &str = "PRAGMA main.journal_mode";
+
+/// Asks whether a connection keeps every other one from the file.
+pub(super) const LOCKING_MODE: &str = "PRAGMA main.locking_mode";
+
+/// Is refused inside a transaction when it is prepared, and changes nothing elsewhere.
+pub(super) const HARMLESS: &str = "PRAGMA temp.synchronous = FULL";
+
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]
 pub enum Connections {
@@ -82,7 +91,7 @@ impl Connections {
     /// neither a database in memory nor one that is deleted when it is closed.
     pub(super) async fn is_in_wal(&self, doing: &'static str) -> Result<bool, StoreError> {
         let mut connection = self.acquire(doing).await?;
-        let mode = sqlx::query_scalar("PRAGMA main.journal_mode");
+        let mode = sqlx::query_scalar(JOURNAL_MODE);
         let mode: String = mode
             .fetch_one(&mut *connection)
             .await
@@ -153,7 +162,7 @@ async fn acquire_aloud(pool: &SqlitePool) -> sqlx::Result<PoolConnection<Sqlite>
 }
 
 async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {
-    let mode = sqlx::raw_sql("PRAGMA main.locking_mode");
+    let mode = sqlx::raw_sql(LOCKING_MODE);
     let row = pool.acquire().await?.fetch_one(mode).await?;
     Ok(row.try_get::<&str, _>(0)? == "exclusive")
 }
@@ -165,7 +174,7 @@ pub(crate) async fn has_transaction(
     doing: &'static str,
 ) -> Result<bool, StoreError> {
     const ERROR: &str = "1";
-    let harmless = sqlx::raw_sql("PRAGMA temp.synchronous = FULL");
+    let harmless = sqlx::raw_sql(HARMLESS);
     match connection.execute(harmless).await {
         Ok(_) => Ok(false),
         Err(Error::Database(said)) if said.code().as_deref() == Some(ERROR) => Ok(true),

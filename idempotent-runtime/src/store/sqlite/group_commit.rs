@@ -42,6 +42,9 @@ use crate::{
 
 const DOING: &str = "writing a record";
 
+/// Undoes what several writes have begun.
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
 /// How many bytes of outcomes stand after one commit, unless a single one has more: the file is
 /// locked while they are written.
 const MOST_BYTES: usize = 1 << 20;
@@ -171,7 +174,7 @@ impl Inner {
             }
             Err(error) => error,
         };
-        open.is_over = match open.connection.execute("ROLLBACK").await {
+        open.is_over = match open.connection.execute(ROLLBACK).await {
             Ok(_) => true,
             // No transaction was open.
             Err(error) => failure::kind(&error) == StoreErrorKind::Schema,

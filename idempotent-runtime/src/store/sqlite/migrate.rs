@@ -8,7 +8,7 @@ use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
         TablePrefix,
-        version::{self as schema, FOUND, Found, SchemaStep},
+        version::{self as schema, Found, SchemaStep},
     },
 };
 
@@ -20,7 +20,7 @@ use crate::store::{
 ///
 /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them
 /// in the tree that is searched.
-fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+pub(super) fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
@@ -108,10 +108,7 @@ async fn migrate_by(
     if schema::is_usable(found, steps.len(), DOING)? {
         return find_records(connection, prefix, DOING).await;
     }
-    let mut transaction = connection
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(failed)?;
+    let mut transaction = connection.begin_with(LOCK).await.map_err(failed)?;
     run(&mut transaction, schema_table(prefix))
         .await
         .map_err(failed)?;
@@ -120,12 +117,15 @@ async fn migrate_by(
         .map_err(failed)?;
     if !schema::is_usable(found, steps.len(), DOING)? {
         for (reached, step) in schema::missing(steps, found) {
-            let step = format!("{}{}", step.text, applied(prefix, reached));
+            let step = taken(prefix, reached, step);
             run(&mut transaction, step).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
 }
+
+/// Begins the transaction of a migration, and takes the lock of the file.
+pub(super) const LOCK: &str = "BEGIN IMMEDIATE";
 
 /// Tells whether this build can use the tables.
 pub(super) async fn check_schema(
@@ -153,22 +153,30 @@ pub(super) async fn find_id(
     id.map_err(|error| failure::of(error, "looking for the store"))
 }
 
+/// Counts the tables of the records. Names are the same in upper and lower case.
+pub(super) fn stands(prefix: &TablePrefix) -> String {
+    format!("SELECT count(*) FROM sqlite_master WHERE name = '{prefix}records' COLLATE NOCASE")
+}
+
 /// Finds the table of the records, which may be gone although that of the versions says that it was
-/// made. Names are the same in upper and lower case.
+/// made.
 async fn find_records(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
     doing: &'static str,
 ) -> Result<(), StoreError> {
     let failed = |error| failure::of(error, doing);
-    let query = AssertSqlSafe(format!(
-        "SELECT count(*) FROM sqlite_master WHERE name = '{prefix}records' COLLATE NOCASE"
-    ));
+    let query = AssertSqlSafe(stands(prefix));
     let row = connection.fetch_one(query).await.map_err(failed)?;
     match row.try_get(0).map_err(failed)? {
         0_i64 => Err(schema::records_are_missing(prefix, doing)),
         _ => Ok(()),
     }
+}
+
+/// Tells the release of the library, and the time by its clock.
+pub(super) fn library() -> String {
+    format!("SELECT sqlite_version(), {NOW}")
 }
 
 /// SQLite before 3.42 answers `unixepoch('subsec')` with NULL, without an error.
@@ -177,7 +185,7 @@ async fn check_library(
     doing: &'static str,
 ) -> Result<(), StoreError> {
     let failed = |error| failure::of(error, doing);
-    let query = AssertSqlSafe(format!("SELECT sqlite_version(), {NOW}"));
+    let query = AssertSqlSafe(library());
     let row = connection.fetch_one(query).await.map_err(failed)?;
     let release: String = row.try_get(0).map_err(failed)?;
     match row.try_get::<Option<i64>, _>(1).map_err(failed)? {
@@ -194,7 +202,7 @@ async fn find_schema(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
 ) -> sqlx::Result<Found> {
-    let query = AssertSqlSafe(format!("SELECT {FOUND} FROM {prefix}schema"));
+    let query = AssertSqlSafe(schema::look(prefix));
     let row = connection.fetch_one(query).await?;
     Ok(Found {
         version: row.try_get(0)?,
@@ -209,7 +217,7 @@ async fn run(connection: &mut SqliteConnection, statements: String) -> sqlx::Res
         .map(drop)
 }
 
-fn schema_table(prefix: &TablePrefix) -> String {
+pub(super) fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version INTEGER NOT NULL PRIMARY KEY,
@@ -219,6 +227,11 @@ fn schema_table(prefix: &TablePrefix) -> String {
 ) STRICT;
 "
     )
+}
+
+/// A step, and the note that it is taken.
+pub(super) fn taken(prefix: &TablePrefix, reached: Found, step: &SchemaStep) -> String {
+    format!("{}{}", step.text, applied(prefix, reached))
 }
 
 fn applied(prefix: &TablePrefix, reached: Found) -> String {

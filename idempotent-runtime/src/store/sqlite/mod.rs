@@ -4,6 +4,8 @@ mod builder;
 mod calls;
 pub(crate) mod connections;
 pub(crate) mod failure;
+#[cfg(test)]
+mod golden;
 mod group_commit;
 mod inner;
 mod migrate;
