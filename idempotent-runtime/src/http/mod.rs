@@ -6,8 +6,8 @@
 //!
 //! # How it works
 //!
-//! A request goes through triage first. It passes to the handler if its rules ask for no key, and is
-//! rejected if its key is missing or malformed. Otherwise key and scope name a call, and method,
+//! A request goes through triage first. It passes to the handler if its rules ask for no key, and
+//! is rejected if its key is missing or malformed. Otherwise key and scope name a call, and method,
 //! path, query and body are its arguments. That call claims as every call does. The request that
 //! claims runs the handler, and its response is recorded if the status is an outcome. A duplicate
 //! gets that response, waits for it, or is refused with a problem document.

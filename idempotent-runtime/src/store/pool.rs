@@ -46,8 +46,8 @@ pub(crate) struct ConnectionPool<S: Server> {
 /// A connection that is open.
 struct Open<C> {
     connection: C,
-    /// Whose reactor wakes it. While that runtime rests, nobody hears an answer on it. So it is lent
-    /// to no other runtime.
+    /// Whose reactor wakes it. While that runtime rests, nobody hears an answer on it. So it is
+    /// lent to no other runtime.
     runtime: Option<runtime::Id>,
     opened: Moment,
     /// When it came back, or was opened.

@@ -18,10 +18,10 @@
 //!   the server did.
 //! * [`conformance`] is the suite that a store of your own must pass.
 //!
-//! A test drives code of your own, on a store that it wraps or a clock that it holds. Nothing here but
-//! [`deliver`] sleeps to wait for something: a test says what it waits for, and a wait that never
-//! ends is the test's own to bound. A fault is met once or always, as it was planned, and never by
-//! chance. No code outside of tests may depend on this module.
+//! A test drives code of your own, on a store that it wraps or a clock that it holds. Nothing here
+//! but [`deliver`] sleeps to wait for something: a test says what it waits for, and a wait that
+//! never ends is the test's own to bound. A fault is met once or always, as it was planned, and
+//! never by chance. No code outside of tests may depend on this module.
 
 mod clock;
 pub mod conformance;

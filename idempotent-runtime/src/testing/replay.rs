@@ -27,12 +27,11 @@ const STILL: Duration = Duration::from_secs(1);
 /// Runs a body over the steps that are recorded of an earlier run of it, and runs no step's body:
 /// a test that code which changed still goes on with the calls that are under way.
 ///
-/// `steps` are those of one call, as
-/// [`load_steps`](crate::store::StepStore::load_steps) returns them, and `idem` is a handle with the codec and
-/// the fingerprint key of the one that recorded them. A step with a recorded outcome answers with
-/// it; any other one stays pending. The body may end, or stand at a step that is not recorded once
-/// it has come to all that are: then there is no difference. Gives what the body returned, where it
-/// ended.
+/// `steps` are those of one call, as [`load_steps`](crate::store::StepStore::load_steps) returns
+/// them, and `idem` is a handle with the codec and the fingerprint key of the one that recorded
+/// them. A step with a recorded outcome answers with it; any other one stays pending. The body may
+/// end, or stand at a step that is not recorded once it has come to all that are: then there is no
+/// difference. Gives what the body returned, where it ended.
 ///
 /// The body's own code does run, and so do other calls in it. A body in which no step moves for a
 /// second is taken to stand.

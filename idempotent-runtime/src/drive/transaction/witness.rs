@@ -18,7 +18,8 @@ const ONE_LOOK: Duration = Duration::from_secs(1);
 
 /// Proves that a transaction has committed: a row that it wrote.
 pub(crate) trait Witness<DB: SqlDatabase> {
-    /// Looks by a write, which is rolled back. It waits while the earlier transaction is still open.
+    /// Looks by a write, which is rolled back. It waits while the earlier transaction is still
+    /// open.
     async fn look(&self, tx: &mut Transaction<'_, DB>) -> Result<Stands, StoreError>;
 
     /// Tells whether there is a row to look for.

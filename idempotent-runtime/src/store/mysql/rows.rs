@@ -85,8 +85,8 @@ pub(super) fn query(
     values.fold(query, bind)
 }
 
-/// The same for a session that is not ours, which may take an empty parameter for NULL: empty values
-/// are written out.
+/// The same for a session that is not ours, which may take an empty parameter for NULL: empty
+/// values are written out.
 pub(super) fn query_elsewhere(
     statement: &Statement,
     values: &[Value<'_>],

@@ -200,8 +200,8 @@ impl Statements {
     }
 }
 
-/// The stamp of a write that stands, as a look shows it. If that does not show it, its caller has to
-/// look for itself, as after an answer that is lost: sent again, the write would be refused for
+/// The stamp of a write that stands, as a look shows it. If that does not show it, its caller has
+/// to look for itself, as after an answer that is lost: sent again, the write would be refused for
 /// ever.
 fn written(write: &Write, shown: Option<Snapshot>) -> Result<Stamp, StoreError> {
     let stamp = shown.and_then(|shown| found(&write.next, &shown));
