@@ -1,21 +1,44 @@
 //! The paths that a source file names, read from its tokens.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use std::mem;
 
-/// A path that begins with `crate`, `self` or `super`, as seen from the root of the crate.
+use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
+
+use super::attributes::{self, Attribute};
+
+/// A path, as seen from the root of the crate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) line: usize,
-    /// Its first names behind `crate`.
+    /// The module in which it stands.
+    pub(super) at: Vec<String>,
+    /// Its names behind `crate`.
     pub(super) path: Vec<String>,
+    /// The name that an import gives it, which is `*` for a glob; none if it is no import.
+    pub(super) name: Option<String>,
 }
 
-/// A module inside a file, or in a file of its own, that only tests have.
+/// A feature that the code asks for.
+#[derive(Debug)]
+pub(super) struct Feature {
+    pub(super) line: usize,
+    pub(super) at: Vec<String>,
+    pub(super) name: String,
+}
+
+/// All that is to know of a file.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) named: Vec<Named>,
-    /// Modules in files of their own that are for tests.
+    pub(super) features: Vec<Feature>,
+    /// Macros that stand at the root of the crate, wherever they are written.
+    pub(super) exported: Vec<Vec<String>>,
+    /// Modules that are for tests.
     pub(super) tests: Vec<Vec<String>>,
+    /// Files that are modules of tests by `#[path]`, as seen from the folder of this one.
+    pub(super) test_files: Vec<String>,
+    /// Modules in files of their own that are not for tests alone.
+    pub(super) real: Vec<Vec<String>>,
 }
 
 /// Reads a file that is the module `at`.
@@ -23,8 +46,10 @@ pub(super) fn read(tokens: TokenStream, at: &[String]) -> Read {
     let mut reader = Reader {
         read: Read::default(),
         at: at.to_vec(),
+        is_attribute: false,
+        line: None,
     };
-    reader.items(tokens);
+    reader.module(tokens);
     reader.read
 }
 
@@ -32,94 +57,171 @@ struct Reader {
     read: Read,
     /// The module in which it reads.
     at: Vec<String>,
+    /// Whether it reads an attribute or a condition, where strings may be paths.
+    is_attribute: bool,
+    /// The line of the string that it reads.
+    line: Option<usize>,
 }
 
 impl Reader {
+    fn module(&mut self, tokens: TokenStream) {
+        let tokens: Vec<_> = tokens.into_iter().collect();
+        if attributes::is_module_of_tests(&tokens) {
+            self.read.tests.push(self.at.clone());
+        } else {
+            self.tokens(&tokens);
+        }
+    }
+
     fn items(&mut self, tokens: TokenStream) {
         let tokens: Vec<_> = tokens.into_iter().collect();
+        self.tokens(&tokens);
+    }
+
+    fn tokens(&mut self, tokens: &[TokenTree]) {
         let mut place = 0;
-        let mut is_test = false;
         while let Some(token) = tokens.get(place) {
             let rest = &tokens[place..];
-            match token {
-                TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                    let (attribute, length) = attribute(rest);
-                    is_test |= attribute.is_some_and(is_for_tests);
-                    place += length;
-                    continue;
+            place += match token {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => self.behind_attributes(rest),
+                TokenTree::Ident(word) => self.word(word, rest),
+                TokenTree::Group(group) => {
+                    self.items(group.stream());
+                    1
                 }
-                _ if is_test => {
-                    place += self.skip(rest);
-                    is_test = false;
-                    continue;
+                TokenTree::Literal(text) if self.is_attribute => {
+                    self.text(text);
+                    1
                 }
-                TokenTree::Ident(word) if word == "mod" => {
-                    if let [_, TokenTree::Ident(name), TokenTree::Group(inside), ..] = rest {
-                        self.at.push(name.to_string());
-                        self.items(inside.stream());
-                        self.at.pop();
-                        place += 3;
-                        continue;
-                    }
-                }
-                TokenTree::Ident(word) if word == "use" => {
-                    let end = rest.iter().position(is_semicolon).unwrap_or(rest.len());
-                    self.tree(&rest[1..end], &[]);
-                    place += end;
-                    continue;
-                }
-                TokenTree::Ident(word) if word == "pub" => {
-                    // `pub(in crate::room)` names nothing that it needs.
-                    if let [_, TokenTree::Group(group), ..] = rest
-                        && group.delimiter() == Delimiter::Parenthesis
-                        && is_of_paths(group)
-                    {
-                        place += 2;
-                        continue;
-                    }
-                }
-                TokenTree::Ident(word) if begins(&word.to_string()) => {
-                    let (path, length) = path(rest);
-                    self.names(word.span().start().line, &path);
-                    place += length;
-                    continue;
-                }
-                TokenTree::Group(group) => self.items(group.stream()),
-                _ => {}
+                TokenTree::Literal(_) | TokenTree::Punct(_) => 1,
+            };
+        }
+    }
+
+    /// Reads the attributes that begin here, and skips their item if it is for tests. Gives the
+    /// number of tokens.
+    fn behind_attributes(&mut self, rest: &[TokenTree]) -> usize {
+        let (attributes, length) = attributes::at(rest);
+        let next = &rest[length..];
+        if attributes.iter().any(Attribute::is_for_tests) {
+            return length + self.skip(&attributes, next);
+        }
+        for attribute in &attributes {
+            self.attribute(attribute.live());
+        }
+        if let [_, _, TokenTree::Ident(name), ..] = next
+            && attributes.iter().any(|it| it.is("macro_export"))
+        {
+            self.read.exported.push(self.below(&plain(name)));
+        }
+        length
+    }
+
+    fn attribute(&mut self, tokens: TokenStream) {
+        let before = mem::replace(&mut self.is_attribute, true);
+        self.items(tokens);
+        self.is_attribute = before;
+    }
+
+    /// Reads what begins with a word; the number of its tokens.
+    fn word(&mut self, word: &Ident, rest: &[TokenTree]) -> usize {
+        match (&*word.to_string(), rest) {
+            ("crate" | "self" | "super", _) => {
+                let (path, length) = path(rest);
+                self.path(word.span().start().line, &path, None);
+                length
             }
-            place += 1;
+            ("mod", [_, TokenTree::Ident(name), TokenTree::Group(inside), ..]) => {
+                self.at.push(plain(name));
+                self.module(inside.stream());
+                self.at.pop();
+                3
+            }
+            ("mod", [_, TokenTree::Ident(name), end, ..]) if is_semicolon(end) => {
+                self.read.real.push(self.below(&plain(name)));
+                3
+            }
+            // Behind a return type, `use<T>` is no import.
+            ("use", [_, next, ..]) if !is_punct(next, '<') => {
+                let end = rest.iter().position(is_semicolon).unwrap_or(rest.len());
+                self.tree(&rest[1..end], &[]);
+                end
+            }
+            // `pub(in crate::room)` names nothing that it needs.
+            ("pub", [_, TokenTree::Group(group), ..]) if is_visibility(group) => 2,
+            (word, _) => self.rare_word(word, rest),
+        }
+    }
+
+    fn rare_word(&mut self, word: &str, rest: &[TokenTree]) -> usize {
+        match (word, rest) {
+            ("extern", [krate, own, TokenTree::Ident(it), ..])
+                if own.to_string() == "crate" && it == "self" =>
+            {
+                self.path(krate.span().start().line, &["crate".to_owned()], Some(""));
+                3
+            }
+            ("cfg", [_, bang, TokenTree::Group(group), ..]) if is_punct(bang, '!') => {
+                self.attribute(group.stream());
+                3
+            }
+            ("feature", [_, sign, TokenTree::Literal(name), ..])
+                if is_punct(sign, '=') && self.is_attribute =>
+            {
+                self.read.features.push(Feature {
+                    line: name.span().start().line,
+                    at: self.at.clone(),
+                    name: attributes::inside(&name.to_string()).to_owned(),
+                });
+                3
+            }
+            _ => 1,
+        }
+    }
+
+    /// Reads a string of an attribute as a path, if it begins as one.
+    fn text(&mut self, literal: &Literal) {
+        let text = literal.to_string();
+        let text = attributes::inside(&text);
+        let is_path = text.split_once("::").is_some_and(|(it, _)| begins(it));
+        if is_path && let Ok(tokens) = text.parse() {
+            self.line = Some(literal.span().start().line);
+            self.items(tokens);
+            self.line = None;
         }
     }
 
     /// Skips an item of tests; the number of its tokens.
-    fn skip(&mut self, rest: &[TokenTree]) -> usize {
-        let name = rest.windows(2).take(4).find_map(|pair| match pair {
-            [TokenTree::Ident(word), TokenTree::Ident(name)] if word == "mod" => Some(name),
-            _ => None,
-        });
-        let end = rest.iter().position(|token| match token {
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
-            token => is_semicolon(token) || is_punct(token, ','),
-        });
-        let end = end.unwrap_or(rest.len().saturating_sub(1));
-        if let (Some(name), Some(true)) = (name, rest.get(end).map(is_semicolon)) {
-            let mut module = self.at.clone();
-            module.push(name.to_string());
-            self.read.tests.push(module);
+    fn skip(&mut self, attributes: &[Attribute], item: &[TokenTree]) -> usize {
+        let head = attributes::without_visibility(item);
+        let length = item.len() - head.len() + attributes::length(head);
+        if let [keyword, TokenTree::Ident(name), end, ..] = head
+            && matches!(keyword, TokenTree::Ident(word) if word == "mod")
+            && is_semicolon(end)
+        {
+            match attributes.iter().find_map(Attribute::path) {
+                Some(path) => self.read.test_files.push(path),
+                None => self.read.tests.push(self.below(&plain(name))),
+            }
         }
-        end + 1
+        length
     }
 
     /// Reads a tree of `use` below a prefix.
     fn tree(&mut self, tokens: &[TokenTree], prefix: &[String]) {
         let mut names = prefix.to_vec();
+        let mut alias = None;
         let mut line = 0;
-        for token in tokens {
+        let mut rest = tokens.iter();
+        while let Some(token) = rest.next() {
             match token {
-                TokenTree::Ident(word) if word == "as" => break,
+                TokenTree::Ident(word) if word == "as" => {
+                    alias = rest.next().map(ToString::to_string);
+                    break;
+                }
                 TokenTree::Ident(word) => {
                     line = word.span().start().line;
-                    names.push(word.to_string());
+                    names.push(plain(word));
                 }
                 TokenTree::Group(group) => {
                     let inside: Vec<_> = group.stream().into_iter().collect();
@@ -128,16 +230,27 @@ impl Reader {
                     }
                     return;
                 }
-                token if is_punct(token, '*') => names.push("*".to_owned()),
+                sign if is_punct(sign, '*') => {
+                    line = sign.span().start().line;
+                    names.push("*".to_owned());
+                }
+                // `::name` is of another crate.
+                sign if is_punct(sign, ':') && names.is_empty() => return,
                 _ => {}
             }
         }
-        if names.first().is_some_and(|first| begins(first)) && line > 0 {
-            self.names(line, &names);
+        let last = names.iter().rfind(|name| !begins(name)).cloned();
+        if line > 0 {
+            let name = alias.or(last).unwrap_or_default();
+            self.path(line, &names, Some(name.trim_start_matches("r#")));
         }
     }
 
-    fn names(&mut self, line: usize, path: &[String]) {
+    fn path(&mut self, line: usize, path: &[String], name: Option<&str>) {
+        // `self.field`, `pub(crate)`, and other words that lead nowhere.
+        if name.is_none() && path.len() == 1 {
+            return;
+        }
         let mut at = match path[0].as_str() {
             "crate" => Vec::new(),
             _ => self.at.clone(),
@@ -149,7 +262,18 @@ impl Reader {
                 name => at.push(name.to_owned()),
             }
         }
-        self.read.named.push(Named { line, path: at });
+        self.read.named.push(Named {
+            line: self.line.unwrap_or(line),
+            at: self.at.clone(),
+            path: at,
+            name: name.map(str::to_owned),
+        });
+    }
+
+    fn below(&self, name: &str) -> Vec<String> {
+        let mut module = self.at.clone();
+        module.push(name.to_owned());
+        module
     }
 }
 
@@ -157,35 +281,28 @@ fn begins(word: &str) -> bool {
     matches!(word, "crate" | "self" | "super")
 }
 
-fn is_punct(token: &TokenTree, sign: char) -> bool {
+/// A name without the sign that makes it raw.
+fn plain(name: &Ident) -> String {
+    name.to_string().trim_start_matches("r#").to_owned()
+}
+
+pub(super) fn is_punct(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-fn is_semicolon(token: &TokenTree) -> bool {
+pub(super) fn is_semicolon(token: &TokenTree) -> bool {
     is_punct(token, ';')
 }
 
 /// Whether it is `(crate)`, `(super)` or `(in …)`, and no tuple.
-fn is_of_paths(group: &Group) -> bool {
-    let first = group.stream().into_iter().next();
-    matches!(first, Some(TokenTree::Ident(word)) if word == "in" || begins(&word.to_string()))
-}
-
-/// The attribute that begins here, and the number of its tokens.
-fn attribute(rest: &[TokenTree]) -> (Option<String>, usize) {
-    match rest {
-        [_, TokenTree::Group(group), ..] => (Some(group.stream().to_string()), 2),
-        // An inner one is of the whole file.
-        [_, bang, TokenTree::Group(_), ..] if is_punct(bang, '!') => (None, 3),
-        _ => (None, 1),
-    }
-}
-
-/// Whether only tests have what stands behind this attribute.
-fn is_for_tests(attribute: String) -> bool {
-    let attribute = attribute.replace(' ', "");
-    let condition = attribute.strip_prefix("cfg(").unwrap_or_default();
-    condition == "test)" || condition.starts_with("all(test,") || condition.contains(",shuttle")
+pub(super) fn is_visibility(group: &Group) -> bool {
+    let inside: Vec<_> = group.stream().into_iter().collect();
+    let is_in = match &inside[..] {
+        [TokenTree::Ident(word)] => begins(&word.to_string()),
+        [TokenTree::Ident(word), ..] => word == "in",
+        _ => false,
+    };
+    is_in && group.delimiter() == Delimiter::Parenthesis
 }
 
 /// The path that begins here, and the number of its tokens.
@@ -196,7 +313,7 @@ fn path(rest: &[TokenTree]) -> (Vec<String>, usize) {
         && is_punct(colon, ':')
         && is_punct(another, ':')
     {
-        names.push(name.to_string());
+        names.push(plain(name));
         length += 3;
     }
     (names, length)

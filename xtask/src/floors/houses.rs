@@ -24,6 +24,9 @@ pub(super) const HOUSES: &[House] = &[
             &["guide"],
         ],
         known: &[],
+        features: &[("tower", "http"), ("axum", "http")],
+        // The layer frames a caller into the key of its request.
+        known_features: &[("value/wire/key/mod.rs", "tower")],
     },
     House {
         folder: "idempotent-runtime/src/http",
@@ -61,6 +64,8 @@ pub(super) const HOUSES: &[House] = &[
             &["settle"],
         ],
         known: &[("body", "streamed"), ("guard", "execution")],
+        features: &[],
+        known_features: &[],
     },
     House {
         folder: "idempotent-client/src",
@@ -83,6 +88,8 @@ pub(super) const HOUSES: &[House] = &[
             ("journal", "wire"),
             ("wire", "keys"),
         ],
+        features: &[],
+        known_features: &[],
     },
     House {
         folder: "idempotent-macros/src",
@@ -111,5 +118,7 @@ pub(super) const HOUSES: &[House] = &[
             &["valid"],
         ],
         known: &[],
+        features: &[],
+        known_features: &[],
     },
 ];

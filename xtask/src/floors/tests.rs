@@ -1,5 +1,7 @@
 //! Houses with one arrow that runs up, in each form in which a path can be written.
 
+mod planted;
+
 use std::{fs, path::Path};
 
 use super::{House, arrows::read};
@@ -9,11 +11,23 @@ const HOUSE: House = House {
     module: &[],
     floors: &[&["low"], &["beside", "room"], &["high"]],
     known: &[],
+    features: &[("crane", "high")],
+    known_features: &[],
 };
 
 /// The flaws of a house whose room has this text.
 fn flaws(house: &House, text: &str) -> Vec<String> {
-    let folder = tempfile(text);
+    flaws_of(house, &[("room/inner.rs", text)])
+}
+
+/// The flaws of a house with these files beside its own, or instead of them.
+fn flaws_of(house: &House, files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile("");
+    for (name, text) in files {
+        let path = folder.path().join("src").join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
     let flaws = house.flaws(folder.path()).expect("it can be read");
     flaws
         .into_iter()
@@ -63,47 +77,50 @@ fn tempfile(text: &str) -> Folder {
     folder
 }
 
+/// The text of a room, the room to which it has an arrow, and the line.
+const FORMS: &[(&str, &str, usize)] = &[
+    ("use crate::high::Tower;", "high", 1),
+    (
+        "\nuse crate::{low::Stone, high::{roof::Tile, Tower}};",
+        "high",
+        2,
+    ),
+    ("pub(crate) use crate::high as above;", "high", 1),
+    ("use super::super::high::roof::*;", "high", 1),
+    ("use crate::Tower;", "high", 1),
+    ("use crate::{Tower as Top};", "high", 1),
+    ("use crate::beside;", "beside", 1),
+    ("fn build(tower: crate::high::Tower) {}", "high", 1),
+    (
+        "fn build() {\n    let tower = super::super::high::Tower;\n}",
+        "high",
+        2,
+    ),
+    (
+        "fn build() { other!(\"a {}\", crate::high::Tower) }",
+        "high",
+        1,
+    ),
+    (
+        "mod nested { use super::super::super::high::Tower; }",
+        "high",
+        1,
+    ),
+    (
+        "#[cfg(feature = \"x\")]\nuse crate::high::Tower;",
+        "high",
+        2,
+    ),
+    (
+        "macro_rules! built { () => { $crate::high::Tower } }",
+        "high",
+        1,
+    ),
+];
+
 #[test]
 fn an_arrow_that_runs_up_is_found_in_each_form() {
-    for (text, to, line) in [
-        ("use crate::high::Tower;", "high", 1),
-        (
-            "\nuse crate::{low::Stone, high::{roof::Tile, Tower}};",
-            "high",
-            2,
-        ),
-        ("pub(crate) use crate::high as above;", "high", 1),
-        ("use super::super::high::roof::*;", "high", 1),
-        ("use crate::Tower;", "high", 1),
-        ("use crate::{Tower as Top};", "high", 1),
-        ("use crate::beside;", "beside", 1),
-        ("fn build(tower: crate::high::Tower) {}", "high", 1),
-        (
-            "fn build() {\n    let tower = super::super::high::Tower;\n}",
-            "high",
-            2,
-        ),
-        (
-            "fn build() { other!(\"a {}\", crate::high::Tower) }",
-            "high",
-            1,
-        ),
-        (
-            "mod nested { use super::super::super::high::Tower; }",
-            "high",
-            1,
-        ),
-        (
-            "#[cfg(feature = \"x\")]\nuse crate::high::Tower;",
-            "high",
-            2,
-        ),
-        (
-            "macro_rules! built { () => { $crate::high::Tower } }",
-            "high",
-            1,
-        ),
-    ] {
+    for (text, to, line) in FORMS {
         let found = flaws(&HOUSE, text);
         assert_eq!(
             found,
