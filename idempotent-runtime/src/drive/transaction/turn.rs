@@ -150,8 +150,9 @@ where
     }
 }
 
-type Claims<T, E> =
-    Result<(Attempt, Option<Claimed>), Result<Left<Answered<T, E>, Done<T, E>, Held>, Error>>;
+type LeftOf<T, E> = Left<Answered<T, E>, Done<T, E>, Held>;
+
+type Claims<T, E> = Result<(Attempt, Option<Claimed>), Result<LeftOf<T, E>, Error>>;
 
 impl<DB, Q, P, K, F, R> Transacted<'_, '_, DB, Q, P, K, F, R>
 where
@@ -195,7 +196,7 @@ where
         own: Result<T, E>,
         claimed: Option<Claimed>,
         savepoint: Option<Savepoint>,
-    ) -> Result<Left<Answered<T, E>, Done<T, E>, Held>, Error>
+    ) -> Result<LeftOf<T, E>, Error>
     where
         E: StdError + 'static,
         P: OnError<E>,
@@ -226,11 +227,7 @@ where
     }
 
     /// Leaves the transaction to be rolled back: nothing of the call stands.
-    fn undone<T, E>(
-        &mut self,
-        claimed: &Claimed,
-        own: Result<T, E>,
-    ) -> Left<Answered<T, E>, Done<T, E>, Held> {
+    fn undone<T, E>(&mut self, claimed: &Claimed, own: Result<T, E>) -> LeftOf<T, E> {
         self.call.executed_in(claimed, false);
         Left::RollBack(Turn::Answer(Answered::Own(own)))
     }
@@ -242,7 +239,7 @@ where
         tx: &mut Transaction<'_, DB>,
         own: Result<T, E>,
         savepoint: Option<Savepoint>,
-    ) -> Result<Left<Answered<T, E>, Done<T, E>, Held>, Error> {
+    ) -> Result<LeftOf<T, E>, Error> {
         if let Some(savepoint) = savepoint {
             let released = self.own.in_time(savepoint.release(&mut **tx)).await;
             released.map_err(|error: StoreError| match is_broken::<DB>(&error) {
@@ -261,7 +258,7 @@ where
         mut own: Result<T, E>,
         claimed: Claimed,
         savepoint: Option<Savepoint>,
-    ) -> Result<Left<Answered<T, E>, Done<T, E>, Held>, Error>
+    ) -> Result<LeftOf<T, E>, Error>
     where
         P: OnError<E>,
         K: Keep<T> + Clone,

@@ -131,7 +131,9 @@ where
     }
 }
 
-fn stands_already<T, E, W>(step: Arc<Step>) -> Left<Result<Ended<T, E>, Error>, Done<T, E>, W> {
+type LeftOf<T, E> = Left<Result<Ended<T, E>, Error>, Done<T, E>, Infallible>;
+
+fn stands_already<T, E>(step: Arc<Step>) -> LeftOf<T, E> {
     Left::RollBack(Turn::Answer(Ok(Ended::Stands(step))))
 }
 
@@ -157,13 +159,13 @@ where
     }
 
     /// Writes the outcome of a body that has ended well.
-    async fn record<W>(
+    async fn record(
         &mut self,
         tx: &mut Transaction<'_, DB>,
         savepoint: Savepoint,
         mut own: Result<T, E>,
         begun: Option<Version>,
-    ) -> Result<Left<Result<Ended<T, E>, Error>, Done<T, E>, W>, Error> {
+    ) -> Result<LeftOf<T, E>, Error> {
         let Some(permit) = &self.permit else {
             self.check_end(tx, savepoint).await?;
             let row = None;
