@@ -28,6 +28,7 @@ mod attribute;
 mod commits;
 mod discarded;
 mod elsewhere;
+mod forms;
 mod isolation;
 mod leftovers;
 mod meetings;
