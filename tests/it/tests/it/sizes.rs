@@ -50,6 +50,7 @@ fn sizes(idem: &Idempotency, pool: &SqlitePool, tx: &mut SqliteConnection) -> [u
 }
 
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "the figures are what people look for")]
 async fn no_future_of_a_form_is_larger_than_it_was() {
     let pool = SqlitePoolOptions::new().connect_lazy("sqlite::memory:");
     let pool = pool.expect("a URL that can be read");

@@ -60,7 +60,7 @@ impl Protocol {
         world.witness_decision(&decision, &truth);
         match decision {
             StreamDecision::Write { .. } => {
-                world.workers[worker].phase = Phase::Claiming(number, seen)
+                world.workers[worker].phase = Phase::Claiming(number, seen);
             }
             StreamDecision::Mine => self.hold(world, worker, number),
             // It was answered, or waits: who waits holds nothing, and calls again.

@@ -33,21 +33,21 @@ enum Form {
 
 const FORMS: [Form; 3] = [Form::Transact, Form::Transaction, Form::StepIn];
 
-/// Runs the body in a transaction of this form, as a part of the call with this key.
-async fn place<S, F>(form: Form, shop: &S, key: &str, body: F) -> Placed
+/// Runs the body in a transaction of this form, as a part of the call for this item.
+async fn place<S, F>(form: Form, shop: &S, item: i64, body: F) -> Placed
 where
     S: Shop<Database: SqlDatabase>,
     F: AsyncFn(&mut <S::Database as Database>::Connection) -> Placed,
 {
     let builder = Idempotency::builder(shop.store()).lease(Duration::from_secs(1));
     let idem = builder.build().expect("it can be built");
-    let call = idem.call("orders.place").key(key).release_errors();
+    let call = idem.call("orders.place").key(&item).release_errors();
     let call = call.in_flight(InFlight::Wait(Duration::from_secs(5)));
     let body = &body;
     match form {
         Form::Transact => call.transact(shop.pool(), async |tx| body(tx).await).await,
         Form::Transaction => {
-            let call = &|| idem.call("orders.place").key(key).release_errors();
+            let call = &|| idem.call("orders.place").key(&item).release_errors();
             transaction(shop.pool(), async |tx| {
                 call().run_in(tx, async |tx| body(tx).await).await
             })
@@ -63,7 +63,7 @@ where
 async fn each_form_commits_its_row_once<S: Shop<Database: SqlDatabase>>(shop: S) {
     for (item, form) in (0..).zip(FORMS) {
         for _ in 0..2 {
-            let placed = place(form, &shop, &item.to_string(), async |tx| {
+            let placed = place(form, &shop, item, async |tx| {
                 shop.order(tx, item).await?;
                 Ok(item)
             });
@@ -77,7 +77,7 @@ async fn each_form_undoes_the_rows_of_an_error<S: Shop<Database: SqlDatabase>>(s
     for (item, form) in (0..).zip(FORMS) {
         let runs = AtomicU32::new(0);
         for _ in 0..2 {
-            let placed = place(form, &shop, &item.to_string(), async |tx| {
+            let placed = place(form, &shop, item, async |tx| {
                 shop.order(tx, item).await?;
                 runs.fetch_add(1, Ordering::SeqCst);
                 Err(PlaceError::SoldOut)
@@ -97,7 +97,7 @@ async fn each_form_refuses_a_transaction_that_its_body_has_ended<S: Shop<Databas
     shop: S,
 ) {
     for (item, form) in (0..).zip(FORMS) {
-        let placed = place(form, &shop, &item.to_string(), async |tx| {
+        let placed = place(form, &shop, item, async |tx| {
             shop.order(tx, item).await?;
             S::run(tx, "ROLLBACK".to_owned()).await?;
             Ok(item)
@@ -149,7 +149,7 @@ async fn until_answered<S: Shop<Database: SqlDatabase>>(
     let mut calls = 0;
     loop {
         calls += 1;
-        let placed = place(form, shop, &item.to_string(), async |tx| {
+        let placed = place(form, shop, item, async |tx| {
             runs.fetch_add(1, Ordering::SeqCst);
             shop.order(tx, item).await?;
             Ok(item)
