@@ -23,7 +23,7 @@ use crate::{
 /// gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in), record
 /// their outcomes in it.
 ///
-/// `pool` is `&pool`, or a [`Transact`] with for how long and in which isolation.
+/// `pool` is `&pool`, or a [`Transact`](super::Transact) with for how long and in which isolation.
 ///
 /// * **The body may run more than once.** It does when another transaction was in the way (a
 ///   deadlock, a serialization failure, a lock that was waited for too long). It does when the
