@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::active_call::{ActiveCall, Instead};
-use crate::{attempt::Attempt, error::Error, protocol::Ending, request::Request};
+use crate::{
+    attempt::Attempt, error::Error, protocol::Ending, record::RawOutcome, request::Request,
+};
 
 /// How the results of a body are kept and read back.
 pub(crate) trait Codec<R> {
@@ -22,11 +24,24 @@ pub(crate) trait Codec<R> {
     /// Answers a call that never became one.
     fn refused(&self, error: Error) -> Self::Answer;
 
+    /// Takes the result of a body.
+    fn take(result: R) -> Self::Own;
+
     /// Decides, as a part of the attempt, how the result ends the call.
-    async fn leave(&self, call: &ActiveCall, attempt: &Attempt, result: R) -> (Ending, Self::Own);
+    async fn leave(&self, call: &ActiveCall, attempt: &Attempt, own: &mut Self::Own) -> Ending;
+
+    /// The reference that the value is to be read back from once it is recorded.
+    fn reference(_: &Ending) -> Option<RawOutcome> {
+        None
+    }
 
     /// Answers with the result of the call's own body.
-    async fn own(&self, call: &mut ActiveCall, own: Self::Own) -> Self::Answer;
+    async fn own(
+        &self,
+        call: &mut ActiveCall,
+        own: Self::Own,
+        reference: Option<RawOutcome>,
+    ) -> Self::Answer;
 
     /// Answers with something else.
     async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> Self::Answer;
@@ -72,12 +87,12 @@ where
 }
 
 /// Claims: the attempt that is to run the body, or what answers instead.
-pub(super) async fn claim<R, C: Codec<R>>(
+pub(super) fn claim<R, C: Codec<R>>(
     call: &mut ActiveCall,
     codec: &C,
-) -> Result<Attempt, Instead> {
+) -> impl Future<Output = Result<Attempt, Instead>> {
     call.request.errors_can_end = codec.errors_can_end(&call.request);
-    call.admit().await
+    call.admit()
 }
 
 /// Carries out a call that has claimed, which a detached call does in a task of its own.
@@ -116,10 +131,11 @@ where
     if attempt.undoes() {
         return Err(Box::pin(call.find_and_undo(attempt, body)).await);
     }
-    let result = call.run(attempt, body).await;
-    let (ending, own) = codec.leave(call, attempt, result).await;
+    let mut own = C::take(call.run(attempt, body).await);
+    let ending = codec.leave(call, attempt, &mut own).await;
+    let reference = C::reference(&ending);
     match call.end(attempt, ending).await {
         Some(instead) => Err(instead),
-        None => Ok(codec.own(call, own).await),
+        None => Ok(codec.own(call, own, reference).await),
     }
 }

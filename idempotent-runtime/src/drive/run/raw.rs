@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Raw;
 
 impl Codec<RawEnding> for Raw {
-    type Own = RawOutcome;
+    type Own = RawEnding;
     type Answer = Result<(RawOutcome, CallReport), Error>;
 
     fn errors_can_end(&self, _: &Request) -> bool {
@@ -33,36 +33,44 @@ impl Codec<RawEnding> for Raw {
         Err(error)
     }
 
-    async fn leave(
-        &self,
-        call: &ActiveCall,
-        attempt: &Attempt,
-        result: RawEnding,
-    ) -> (Ending, RawOutcome) {
+    fn take(result: RawEnding) -> RawEnding {
+        result
+    }
+
+    async fn leave(&self, call: &ActiveCall, attempt: &Attempt, own: &mut RawEnding) -> Ending {
         let longest = call.request.handle.defaults().max_outcome;
-        match result {
+        match own {
             RawEnding::Record(outcome) if outcome.is_error() && attempt.is_refused() => {
-                let ending = match call.request.on_crash {
+                match call.request.on_crash {
                     OnCrash::Rerun => Ending::Release,
                     _ => Ending::Uncertain,
-                };
-                (ending, outcome)
+                }
             }
             RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {
-                (Ending::Done(outcome.clone()), outcome)
+                Ending::Done(outcome.clone())
             }
-            RawEnding::Record(outcome) | RawEnding::RecordWithoutOutcome(outcome) => {
-                (Ending::Done(RawOutcome::not_replayable()), outcome)
+            RawEnding::Record(_) | RawEnding::RecordWithoutOutcome(_) => {
+                Ending::Done(RawOutcome::not_replayable())
             }
-            RawEnding::Release(outcome) => (Ending::Release, outcome),
-            RawEnding::NotBegun(outcome) => (Ending::Unpolled, outcome),
-            RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
+            RawEnding::Release(_) => Ending::Release,
+            RawEnding::NotBegun(_) => Ending::Unpolled,
+            RawEnding::Uncertain(_) => Ending::Uncertain,
         }
     }
 
-    async fn own(&self, call: &mut ActiveCall, own: RawOutcome) -> Self::Answer {
-        let report = call.answered_itself(own.is_error());
-        Ok((own, report))
+    async fn own(
+        &self,
+        call: &mut ActiveCall,
+        own: RawEnding,
+        _: Option<RawOutcome>,
+    ) -> Self::Answer {
+        let (RawEnding::Record(outcome)
+        | RawEnding::RecordWithoutOutcome(outcome)
+        | RawEnding::Release(outcome)
+        | RawEnding::NotBegun(outcome)
+        | RawEnding::Uncertain(outcome)) = own;
+        let report = call.answered_itself(outcome.is_error());
+        Ok((outcome, report))
     }
 
     async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> Self::Answer {

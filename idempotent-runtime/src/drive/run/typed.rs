@@ -71,8 +71,7 @@ where
     P: OnError<R::Error>,
     K: Keep<R::Value> + Clone,
 {
-    /// With the reference that the value is read back from.
-    type Own = (Result<R::Value, R::Error>, Option<RawOutcome>);
+    type Own = Result<R::Value, R::Error>;
     type Answer = (R, CallReport);
 
     fn errors_can_end(&self, request: &Request) -> bool {
@@ -84,19 +83,40 @@ where
         (R::from_result(refused), CallReport::Refused)
     }
 
-    async fn leave(&self, call: &ActiveCall, attempt: &Attempt, result: R) -> (Ending, Self::Own) {
-        let mut own = result.into_result();
-        let ending = self.leave(call, attempt, &mut own).await;
-        let reference = reference::<K, _>(&ending);
-        (ending, (own, reference))
+    fn take(result: R) -> Self::Own {
+        result.into_result()
     }
 
-    async fn own(&self, call: &mut ActiveCall, (own, reference): Self::Own) -> (R, CallReport) {
-        self.own(call, own, reference).await
+    // Each of these is the inherent one: another future around it would be compiled for every
+    // annotated function.
+    fn leave(
+        &self,
+        call: &ActiveCall,
+        attempt: &Attempt,
+        own: &mut Self::Own,
+    ) -> impl Future<Output = Ending> {
+        self.leave(call, attempt, own)
     }
 
-    async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> (R, CallReport) {
-        self.instead(call, instead).await
+    fn reference(ending: &Ending) -> Option<RawOutcome> {
+        reference::<K, _>(ending)
+    }
+
+    fn own(
+        &self,
+        call: &mut ActiveCall,
+        own: Self::Own,
+        reference: Option<RawOutcome>,
+    ) -> impl Future<Output = (R, CallReport)> {
+        self.own(call, own, reference)
+    }
+
+    fn instead(
+        &self,
+        call: &mut ActiveCall,
+        instead: Instead,
+    ) -> impl Future<Output = (R, CallReport)> {
+        self.instead(call, instead)
     }
 }
 
