@@ -1,5 +1,9 @@
-//! The driver of calls that hold a lease: claim, body, record, answer, in this order and nowhere
-//! else. A [`Codec`] says how the result of a body is kept, and how it answers.
+//! The driver of calls that hold a lease: claim, body, record and answer, in this order. A detached
+//! call claims here, too, and carries the rest out in a task of its own. A [`Codec`] keeps the
+//! result of a body and makes the answer.
+//!
+//! A body runs only after its claim. It is answered only after its record is written, or after the
+//! store failed to take it.
 
 use std::{
     future::Future,

@@ -61,7 +61,8 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let primary = MemoryStore::new();
-/// let store = TieredStore::builder(primary, OutcomeCache::new(10_000)).age(Duration::from_secs(10)).build();
+/// let store = TieredStore::builder(primary, OutcomeCache::new(10_000));
+/// let store = store.age(Duration::from_secs(10)).build();
 /// Idempotency::new(store).install()?;
 /// # Ok(()) }
 /// ```
