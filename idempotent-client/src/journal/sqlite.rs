@@ -1,8 +1,6 @@
 //! The journal that survives the process: a SQLite file with a table of its own.
 
 mod file;
-#[cfg(test)]
-mod golden;
 mod rows;
 mod schema;
 
@@ -152,7 +150,7 @@ impl SqliteJournal {
 /// Passes a text on to the driver. A test of ours notes it.
 fn sent(text: String) -> AssertSqlSafe<String> {
     #[cfg(test)]
-    golden::note(&text);
+    tests::golden::note(&text);
     AssertSqlSafe(text)
 }
 
@@ -328,4 +326,9 @@ impl ClientJournal for SqliteJournal {
         let rows = self.run("purging the journal", delete).await?;
         Ok(rows.len() as u64)
     }
+}
+
+#[cfg(test)]
+mod tests {
+    pub(super) mod golden;
 }

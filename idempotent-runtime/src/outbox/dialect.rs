@@ -7,11 +7,15 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use super::send::Writing;
-use crate::transaction::SqlDatabase;
+use super::{send::Writing, walk::damaged};
+use crate::{
+    error::BoxError,
+    store::{StoreError, sql::Dialect},
+    transaction::SqlDatabase,
+};
 
 /// A database of sqlx in which an outbox can stand.
-pub trait OutboxDatabase: SqlDatabase + sealed::Dialect {}
+pub trait OutboxDatabase: SqlDatabase + sealed::KeepsMessages {}
 
 pub(crate) mod sealed {
     use std::future::Future;
@@ -24,30 +28,9 @@ pub(crate) mod sealed {
         tables::{Column, Tables},
         walk::{DOING, PendingKey, look, met},
     };
-    use crate::{
-        error::BoxError,
-        store::{StoreError, sql::Row},
-        transaction::SqlDatabase,
-    };
+    use crate::{store::StoreError, transaction::SqlDatabase};
 
-    #[expect(private_bounds, reason = "nobody else implements it")]
-    pub trait Dialect: SqlDatabase<Row: Row> {
-        /// Runs one text, whose values are written out in it. So a connection of the application's
-        /// keeps no prepared statement of ours, and a proxy may pool transactions.
-        fn query(
-            connection: &mut Self::Connection,
-            text: String,
-            doing: &'static str,
-        ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
-
-        /// Runs one text, and reads its rows one by one, so that none of them is kept.
-        fn read<T: Send>(
-            connection: &mut Self::Connection,
-            text: String,
-            doing: &'static str,
-            read: fn(&Self::Row) -> Result<T, BoxError>,
-        ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
-
+    pub trait KeepsMessages: SqlDatabase {
         /// Makes the tables, by one process at a time, in a transaction that is open.
         fn migrate(
             connection: &mut Self::Connection,
@@ -118,9 +101,6 @@ pub(crate) mod sealed {
             format!("VALUES {}", rows.join(", "))
         }
 
-        /// Bytes, written out.
-        fn bytes(bytes: &[u8]) -> String;
-
         /// The condition under which a column holds these bytes, however many they are.
         fn holds(column: &str, bytes: &[u8]) -> String {
             format!("{column} = {}", Self::bytes(bytes))
@@ -146,52 +126,24 @@ impl OutboxDatabase for sqlx::Postgres {}
 #[cfg(feature = "sqlite")]
 impl OutboxDatabase for sqlx::Sqlite {}
 
-/// Passes a text on to the driver. A test of ours notes it.
-fn sent(text: String) -> sqlx::AssertSqlSafe<String> {
-    #[cfg(test)]
-    super::golden::note(&text);
-    sqlx::AssertSqlSafe(text)
+/// Runs one text, and reads its rows one by one, so that none of them is kept.
+pub(super) async fn read<DB: Dialect, T: Send>(
+    connection: &mut DB::Connection,
+    text: String,
+    doing: &'static str,
+    read: fn(&DB::Row) -> Result<T, BoxError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut all = Vec::new();
+    let reading = DB::each(connection, text, |next| {
+        all.extend(next.right().map(|row| read(&row).map_err(damaged)));
+    });
+    let done = reading.await;
+    done.map_err(|error| DB::store_error(error, doing))?;
+    all.into_iter().collect()
 }
-
-/// Runs one text on a connection of this driver.
-macro_rules! query {
-    ($database:ident) => {
-        async fn query(
-            connection: &mut <sqlx::$database as sqlx::Database>::Connection,
-            text: String,
-            doing: &'static str,
-        ) -> Result<Vec<<sqlx::$database as sqlx::Database>::Row>, StoreError> {
-            let query = sqlx::raw_sql(super::sent(text));
-            let rows = sqlx::Executor::fetch_all(connection, query).await;
-            rows.map_err(|error| {
-                <sqlx::$database as crate::transaction::Dialect>::store_error(error, doing)
-            })
-        }
-
-        async fn read<T: Send>(
-            connection: &mut <sqlx::$database as sqlx::Database>::Connection,
-            text: String,
-            doing: &'static str,
-            read: fn(&<sqlx::$database as sqlx::Database>::Row) -> Result<T, BoxError>,
-        ) -> Result<Vec<T>, StoreError> {
-            let query = sqlx::raw_sql(super::sent(text));
-            let mut rows = sqlx::Executor::fetch(connection, query);
-            let mut all = Vec::new();
-            while let Some(row) =
-                std::future::poll_fn(|cx| futures_core::Stream::poll_next(rows.as_mut(), cx)).await
-            {
-                let failed = <sqlx::$database as crate::transaction::Dialect>::store_error;
-                let row = row.map_err(|error| failed(error, doing))?;
-                all.push(read(&row).map_err(damaged)?);
-            }
-            Ok(all)
-        }
-    };
-}
-use query;
 
 /// Has a text go by a clock that is so far ahead of the database's.
-pub(super) fn by_clock<DB: sealed::Dialect>(text: String, ahead: i64) -> String {
+pub(super) fn by_clock<DB: sealed::KeepsMessages>(text: String, ahead: i64) -> String {
     match ahead {
         0 => text,
         ahead => text.replace(DB::NOW, &format!("({} + {ahead})", DB::NOW)),
@@ -203,7 +155,7 @@ pub(super) fn by_clock<DB: sealed::Dialect>(text: String, ahead: i64) -> String 
 const LONGEST_TEXT: usize = 256 * 1024;
 
 /// The columns that are given, and their values written out.
-fn written_out<DB: sealed::Dialect>(message: &Writing<'_>) -> String {
+fn written_out<DB: sealed::KeepsMessages>(message: &Writing<'_>) -> String {
     let values = [
         DB::bytes(message.id.as_bytes()),
         DB::bytes(message.key),
@@ -218,13 +170,8 @@ fn written_out<DB: sealed::Dialect>(message: &Writing<'_>) -> String {
     values.join(", ")
 }
 
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    crate::framing::Hex(bytes).to_string()
-}
-
 /// The rows of claims on these keys.
-fn claims<DB: sealed::Dialect>(keys: &[&[u8]], token: i64, lease: i64) -> String {
+fn claims<DB: sealed::KeepsMessages>(keys: &[&[u8]], token: i64, lease: i64) -> String {
     let row = |key: &&[u8]| {
         let (key, now) = (DB::bytes(key), DB::NOW);
         format!("({key}, {token}, {now} + {lease}, 0, 0, 0)")

@@ -9,8 +9,6 @@
 //! never before an earlier one arrived. A relay that lost its claim deletes nothing.
 
 mod dialect;
-#[cfg(test)]
-mod golden;
 mod message;
 mod operators;
 mod purge;
@@ -273,4 +271,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         let acquired = self.pool.acquire().await;
         acquired.map_err(|error| DB::store_error(error, doing))
     }
+}
+
+#[cfg(test)]
+mod tests {
+    mod golden;
 }

@@ -1,6 +1,6 @@
 //! Walks over the keys that have messages.
 
-use super::{dialect::sealed::Dialect, tables::Tables};
+use super::{dialect::sealed::KeepsMessages, tables::Tables};
 use crate::{
     error::BoxError,
     store::{StoreError, StoreErrorKind, sql::Row as _},
@@ -22,7 +22,7 @@ pub struct PendingKey {
 
 /// The text that walks the index from key to key behind `after`, and tells which ones are due: it
 /// reads as many rows as there are keys, however many messages they have.
-pub(super) fn look<DB: Dialect>(tables: &Tables, after: &[u8]) -> String {
+pub(super) fn look<DB: KeepsMessages>(tables: &Tables, after: &[u8]) -> String {
     let Tables {
         messages, claims, ..
     } = tables;
@@ -50,7 +50,7 @@ pub(super) fn look<DB: Dialect>(tables: &Tables, after: &[u8]) -> String {
 }
 
 /// The condition under which another relay may claim a key that was `claimed`.
-pub(super) fn free<DB: Dialect>() -> String {
+pub(super) fn free<DB: KeepsMessages>() -> String {
     let now = DB::NOW;
     format!(
         "(claimed.lease_end <= {now} AND claimed.next_attempt <= {now} AND claimed.blocked_since = 0)"
@@ -58,7 +58,7 @@ pub(super) fn free<DB: Dialect>() -> String {
 }
 
 /// The keys that such a text tells.
-pub(super) fn met<DB: Dialect>(rows: &[DB::Row]) -> Result<Vec<PendingKey>, StoreError> {
+pub(super) fn met<DB: KeepsMessages>(rows: &[DB::Row]) -> Result<Vec<PendingKey>, StoreError> {
     let met = |row: &DB::Row| -> Result<PendingKey, BoxError> {
         Ok(PendingKey {
             place: row.bytes(0)?.unwrap_or_default(),

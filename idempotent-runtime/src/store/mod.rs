@@ -73,20 +73,16 @@ use async_trait::async_trait;
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
 #[cfg(feature = "mysql")]
-pub(crate) use self::mysql::{connection::SESSION as MYSQL_SESSION, failure::of as mysql_failure};
+pub(crate) use self::mysql::connection::SESSION as MYSQL_SESSION;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use self::postgres::PostgresStore;
-#[cfg(feature = "postgres")]
-pub(crate) use self::postgres::failure::of as postgres_failure;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use self::redis::{RedisOutcomes, RedisStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::sqlite::SqliteStore;
-#[cfg(feature = "sqlite")]
-pub(crate) use self::sqlite::failure::of as sqlite_failure;
 #[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,

@@ -20,7 +20,7 @@ pub(in crate::store) struct Clocks {
 
 /// A moment by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Moment {
+pub(crate) struct Moment {
     monotonic: Duration,
     wall: Time,
 }

@@ -6,7 +6,10 @@ use std::any::Any;
 use crate::{
     error::Error,
     record::Version,
-    store::{JoinedConnection, StoreError, StoreErrorKind, sql},
+    store::{
+        JoinedConnection, StoreError, StoreErrorKind,
+        sql::{self, Dialect as _},
+    },
 };
 
 /// A transaction of sqlx, or the connection on which one was begun, as
@@ -57,7 +60,7 @@ pub(crate) mod sealed {
 
 /// The connections, and what a database is asked that may have ended a transaction by itself.
 macro_rules! connections {
-    ($($feature:literal $module:ident $database:ident $connection:ident $(asks $has_transaction:path)?,)*) => { $(
+    ($($feature:literal $database:ident $connection:ident $(asks $has_transaction:path)?,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
         impl SqlConnection for sqlx::$connection {}
@@ -80,17 +83,13 @@ macro_rules! connections {
             }
 
             async fn execute(&mut self, statement: String) -> Result<(), StoreError> {
-                let statement = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
-                let done = sqlx::Executor::execute(self, statement).await;
-                let failed = |error| super::$module::failure::of(error, "marking a place in a transaction");
-                done.map(drop).map_err(failed)
+                const DOING: &str = "marking a place in a transaction";
+                sqlx::$database::query(self, statement, DOING).await.map(drop)
             }
 
             async fn query(&mut self, statements: String) -> Result<Vec<Vec<u8>>, StoreError> {
-                let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements));
                 const DOING: &str = "looking at what a transaction wrote";
-                let rows = sqlx::Executor::fetch_all(self, statements).await;
-                let rows = rows.map_err(|error| super::$module::failure::of(error, DOING))?;
+                let rows = sqlx::$database::query(self, statements, DOING).await?;
                 let damaged = |source| StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source);
                 let bytes = rows.iter().map(|row| sql::Row::bytes(row, 0).map_err(damaged));
                 bytes.map(|bytes| Ok(bytes?.unwrap_or_default())).collect()
@@ -123,9 +122,9 @@ macro_rules! connections {
 }
 
 connections! {
-    "mysql" mysql MySql MySqlConnection asks super::mysql::has_transaction,
-    "postgres" postgres Postgres PgConnection,
-    "sqlite" sqlite Sqlite SqliteConnection asks super::sqlite::has_transaction,
+    "mysql" MySql MySqlConnection asks super::mysql::has_transaction,
+    "postgres" Postgres PgConnection,
+    "sqlite" Sqlite SqliteConnection asks super::sqlite::has_transaction,
 }
 
 /// Refuses what would commit every statement by itself.
@@ -216,10 +215,9 @@ pub(crate) fn connection_of<'a, C: Any>(
 }
 
 #[cfg(test)]
-mod golden;
-
-#[cfg(test)]
 mod tests {
+    mod golden;
+
     use super::*;
 
     /// A connection of which this is found out.

@@ -5,16 +5,16 @@ use std::error::Error as StdError;
 use sqlx::error::DatabaseError;
 
 use super::Isolation;
-use crate::store::{SqlConnection, StoreError};
+use crate::store::{SqlConnection, sql::Dialect};
 
 /// A database of sqlx whose transactions [`transact`](crate::CallBuilder::transact) runs: Postgres,
 /// MySQL (which stands for MariaDB, too) or SQLite.
-pub trait SqlDatabase: sqlx::Database<Connection: SqlConnection> + sealed::Dialect {}
+pub trait SqlDatabase: Dialect<Connection: SqlConnection> + sealed::OwnsTransactions {}
 
 pub(crate) mod sealed {
-    use super::{Isolation, StdError, StoreError};
+    use super::{Isolation, StdError};
 
-    pub trait Dialect {
+    pub trait OwnsTransactions {
         /// The statements that prepare the session, before a transaction begins.
         fn prepare(isolation: Option<Isolation>) -> Vec<String>;
 
@@ -35,9 +35,6 @@ pub(crate) mod sealed {
 
         /// Whether the connection is gone. The last statement may or may not have been carried out.
         fn is_broken(error: &sqlx::Error) -> bool;
-
-        /// The same error as one of the store's.
-        fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError;
     }
 }
 
@@ -80,7 +77,7 @@ fn is_cut(error: &sqlx::Error) -> bool {
 impl SqlDatabase for sqlx::Postgres {}
 
 #[cfg(feature = "postgres")]
-impl sealed::Dialect for sqlx::Postgres {
+impl sealed::OwnsTransactions for sqlx::Postgres {
     fn prepare(_: Option<Isolation>) -> Vec<String> {
         Vec::new()
     }
@@ -122,10 +119,6 @@ impl sealed::Dialect for sqlx::Postgres {
         };
         is_cut(error) || code(error, is_one) == Some(1)
     }
-
-    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
-        crate::store::postgres_failure(error, doing)
-    }
 }
 
 #[cfg(feature = "mysql")]
@@ -134,7 +127,7 @@ impl SqlDatabase for sqlx::MySql {}
 /// The database may undo a transaction while the body goes on. Without `autocommit`, the statements
 /// after that are a part of another transaction, which is rolled back.
 #[cfg(feature = "mysql")]
-impl sealed::Dialect for sqlx::MySql {
+impl sealed::OwnsTransactions for sqlx::MySql {
     fn prepare(isolation: Option<Isolation>) -> Vec<String> {
         let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", level(isolation));
         // Where it was off, or commits chain, a transaction may be open: it ends when this is set.
@@ -172,17 +165,13 @@ impl sealed::Dialect for sqlx::MySql {
         let is_end = |number| matches!(number, 1053 | 1152 | 1158..=1161 | 1184 | 1927 | 2000..=2999 | 3169 | 4031 | 9001);
         is_cut(error) || code(error, number).is_some_and(is_end)
     }
-
-    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
-        crate::store::mysql_failure(error, doing)
-    }
 }
 
 #[cfg(feature = "sqlite")]
 impl SqlDatabase for sqlx::Sqlite {}
 
 #[cfg(feature = "sqlite")]
-impl sealed::Dialect for sqlx::Sqlite {
+impl sealed::OwnsTransactions for sqlx::Sqlite {
     fn prepare(_: Option<Isolation>) -> Vec<String> {
         Vec::new()
     }
@@ -212,10 +201,6 @@ impl sealed::Dialect for sqlx::Sqlite {
     fn is_broken(error: &sqlx::Error) -> bool {
         is_cut(error)
     }
-
-    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
-        crate::store::sqlite_failure(error, doing)
-    }
 }
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -227,7 +212,7 @@ mod tests {
         sqlite::{SqliteConnectOptions, SqliteError},
     };
 
-    use super::sealed::Dialect;
+    use super::sealed::OwnsTransactions;
 
     #[tokio::test]
     async fn mend_41_a_conflict_is_known_in_each_wrapping_and_another_error_is_none() {

@@ -4,8 +4,6 @@ mod around;
 mod backoff;
 mod connection;
 mod database;
-#[cfg(test)]
-mod golden;
 mod own;
 mod run;
 mod turn;
@@ -19,7 +17,6 @@ use self::backoff::Backoff;
 pub use self::{around::transaction, database::SqlDatabase};
 pub(crate) use self::{
     connection::{OwnedConnection, is_broken, silent},
-    database::sealed::Dialect,
     own::{Inside, Left, LeftBy, OwnTransaction, Retry, Turn},
     run::transact,
     witness::{Stands, Witness},
@@ -191,4 +188,9 @@ impl<DB: SqlDatabase, Q> IntoTransact for Transact<DB, Q> {
     fn into_transact(self) -> Self {
         self
     }
+}
+
+#[cfg(test)]
+mod tests {
+    mod golden;
 }

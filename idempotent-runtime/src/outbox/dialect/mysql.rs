@@ -1,13 +1,12 @@
 //! MariaDB and MySQL.
 
-use std::{collections::HashSet, error::Error as _, future::poll_fn};
+use std::{collections::HashSet, error::Error as _};
 
-use futures_core::Stream;
 use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection};
 
-use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, sent, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, sealed::KeepsMessages, written_out};
 use crate::{
-    error::BoxError,
+    framing::Hex,
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
@@ -16,15 +15,13 @@ use crate::{
     sha256::sha256,
     store::{
         MYSQL_SESSION, StoreError,
-        sql::{Row as _, url::place},
+        sql::{Dialect as _, Row as _, sent, url::place},
     },
 };
 
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
 
-impl Dialect for MySql {
-    query!(MySql);
-
+impl KeepsMessages for MySql {
     /// Each change of a table commits by itself here, and changes nothing when it is repeated.
     async fn migrate(
         connection: &mut MySqlConnection,
@@ -124,17 +121,12 @@ impl Dialect for MySql {
         )
     }
 
-    /// A session may take an empty text for NULL, but no empty bytes.
-    fn bytes(bytes: &[u8]) -> String {
-        format!("x'{}'", hex(bytes))
-    }
-
     /// A long payload is compared by its hash, because the text has to fit into a packet.
     fn holds(column: &str, bytes: &[u8]) -> String {
         match bytes.len() > LONGEST_TEXT {
             true => {
-                let hash = hex(&sha256(&mut bytes.to_vec()));
-                format!("SHA2({column}, 256) = '{hash}'")
+                let hash = sha256(&mut bytes.to_vec());
+                format!("SHA2({column}, 256) = '{}'", Hex(&hash))
             }
             false => format!("{column} = {}", Self::bytes(bytes)),
         }
@@ -229,7 +221,7 @@ async fn insert_bytes(
     let inserted = sqlx::Executor::execute(connection, query).await;
     inserted
         .map(drop)
-        .map_err(|error| crate::store::mysql_failure(error, DOING))
+        .map_err(|error| MySql::store_error(error, DOING))
 }
 
 /// Raises a new counter above the floor, and the message that it has counted. Only a new one is
@@ -261,13 +253,12 @@ async fn raise(
 /// Runs a text of several statements, and tells how many rows each has changed: an `INSERT` that
 /// found a row and changed it counts two.
 async fn counts(connection: &mut MySqlConnection, text: String) -> Result<Vec<u64>, StoreError> {
-    let query = sqlx::raw_sql(sent(text));
-    let mut done = sqlx::Executor::fetch_many(connection, query);
     let mut counts = Vec::new();
-    while let Some(next) = poll_fn(|cx| Stream::poll_next(done.as_mut(), cx)).await {
-        let next = next.map_err(|error| crate::store::mysql_failure(error, DOING))?;
+    let counting = MySql::each(connection, text, |next| {
         counts.extend(next.left().map(|done| done.rows_affected()));
-    }
+    });
+    let done = counting.await;
+    done.map_err(|error| MySql::store_error(error, DOING))?;
     Ok(counts)
 }
 

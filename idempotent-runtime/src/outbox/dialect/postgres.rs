@@ -5,28 +5,25 @@ use sqlx::{
     postgres::{PgConnectOptions, PgConnection, Postgres},
 };
 
-use super::{LONGEST_TEXT, by_clock, claims, hex, query, sealed::Dialect, sent, written_out};
+use super::{LONGEST_TEXT, by_clock, claims, sealed::KeepsMessages, written_out};
 use crate::{
-    error::BoxError,
     outbox::{
         relay::sleep::WakeSignal,
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
-        walk::damaged,
     },
     store::{
         StoreError,
         notifications::{Audience, HELLO, listen},
         pool::{Limits, ServerPlace},
         postgres::listen::{Notifications, place},
+        sql::{Dialect as _, sent},
     },
 };
 
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-impl Dialect for Postgres {
-    query!(Postgres);
-
+impl KeepsMessages for Postgres {
     /// The lock ends with the transaction.
     async fn migrate(
         connection: &mut PgConnection,
@@ -88,11 +85,6 @@ impl Dialect for Postgres {
         place(options)
     }
 
-    /// Without a backslash, which `standard_conforming_strings` gives another meaning.
-    fn bytes(bytes: &[u8]) -> String {
-        format!("decode('{}', 'hex')", hex(bytes))
-    }
-
     /// One statement takes the number and writes the message: the counter stays locked until the
     /// commit. The server notifies only where a relay sleeps, because that costs a lock of all at
     /// the commit.
@@ -130,7 +122,7 @@ impl Dialect for Postgres {
             .bind(message.payload)
             .bind(message.trace_parent.as_deref().map(str::as_bytes));
         let rows = sqlx::Executor::fetch_all(connection, query).await;
-        let failed = |error| crate::store::postgres_failure(error, DOING);
+        let failed = |error| Self::store_error(error, DOING);
         Ok(new(rows.map_err(failed)?.is_empty()))
     }
 }

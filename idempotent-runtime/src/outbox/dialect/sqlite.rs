@@ -2,22 +2,18 @@
 
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 
-use super::{by_clock, claims, hex, query, sealed::Dialect, written_out};
+use super::{by_clock, claims, sealed::KeepsMessages, written_out};
 use crate::{
-    error::BoxError,
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
         tables::{Column, Tables},
-        walk::damaged,
     },
-    store::StoreError,
+    store::{StoreError, sql::Dialect as _},
 };
 
 const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
-impl Dialect for Sqlite {
-    query!(Sqlite);
-
+impl KeepsMessages for Sqlite {
     async fn migrate(
         connection: &mut SqliteConnection,
         tables: &Tables,
@@ -63,10 +59,6 @@ impl Dialect for Sqlite {
 
     fn place(options: &SqliteConnectOptions) -> String {
         options.get_filename().display().to_string()
-    }
-
-    fn bytes(bytes: &[u8]) -> String {
-        format!("x'{}'", hex(bytes))
     }
 
     /// One writer at a time has the database until its commit, so that two statements are as good

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::{Envelope, envelope::COLUMNS};
 use crate::{
     outbox::{
-        dialect::OutboxDatabase,
+        dialect::{OutboxDatabase, read},
         tables::{ALL, Tables},
         walk::{DOING, MOST, PendingKey},
     },
@@ -150,7 +150,7 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
             inside = turn("message."),
             outside = turn(""),
         );
-        answered(DB::read(self.connection, look, DOING, |row| {
+        answered(read::<DB, _>(self.connection, look, DOING, |row| {
             Envelope::read(row)
         }))
         .await

@@ -8,7 +8,7 @@ use super::{MySqlStore, connection::MySql, failure};
 use crate::store::{
     StoreError,
     pool::ServerPlace,
-    sql::server::{DOING, Settings, sets_up_a_server},
+    sql::server::builder::{DOING, Settings, sets_up_a_server},
 };
 
 /// Sets up a [`MySqlStore`].

@@ -2,20 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, mysql::MySqlConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, MySql, mysql::MySqlConnection};
 
 use super::{
-    connection::Session,
+    connection::{self, About, Session},
     failure,
     rows::{query, run},
-    statements::{Statement, Statements},
+    statements::{ANYWHERE, Statement, Statements},
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, State, Time, TokenRule, Version, micros},
+    record::{Draft, Moment, Record, State, Step, StepNames, Time, TokenRule, Version, micros},
     store::{
-        Snapshot, Stamp, Store, StoreError, StoreErrorKind, Swap,
-        sql::{self, Value, bytes},
+        Snapshot, Stamp, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        sql::{self, Reads, Value, bytes, server::ServerDialect},
         version_cache::CachedVersion,
     },
 };
@@ -31,32 +31,33 @@ const HIDDEN: &str =
 /// How many records are deleted in one round trip.
 const BATCH: usize = 500;
 
-impl Statements {
-    pub(super) async fn load(
-        &self,
-        session: &mut Session<'_>,
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        look(session, &self.load, id).await
+impl ServerDialect for Statements {
+    type Database = MySql;
+    type Server = connection::MySql;
+    type About = About;
+    type Listener = ();
+
+    const KIND: &'static str = "one of MariaDB or MySQL";
+
+    fn inside(&self, here: Option<&str>) -> Self {
+        let text = self.load.text.replace(ANYWHERE, here.unwrap_or(ANYWHERE));
+        let load = Statement {
+            text: text.into(),
+            places: self.load.places.clone(),
+        };
+        Self {
+            load,
+            ..self.clone()
+        }
     }
 
-    /// The record that stands there now. A look without a lock shows it, except inside a
-    /// transaction: there such a look may show what stood when that began, or looked for the first
-    /// time.
-    pub(super) async fn load_current(
-        &self,
-        session: &mut Session<'_>,
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        if session.is_alone() {
-            return self.load(session, id).await;
-        }
-        look(session, &self.load_locked, id).await
+    async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {
+        look(session, &self.load, id).await
     }
 
     /// The known record of a call that is done, with its outcome; `None` where it no longer stands
     /// so.
-    pub(super) async fn again(
+    async fn again(
         &self,
         session: &mut Session<'_>,
         id: &RecordId,
@@ -70,7 +71,7 @@ impl Statements {
 
     /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also
     /// where it changes nothing, and inside a transaction until that ends.
-    pub(super) async fn create(
+    async fn create(
         &self,
         session: &mut Session<'_>,
         id: &RecordId,
@@ -100,6 +101,137 @@ impl Statements {
         Ok(Swap::Refused(snapshot))
     }
 
+    /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
+    ///
+    /// The server does not tell what a draft keeps unless it is asked. The known record of the
+    /// version that is replaced holds what was kept.
+    async fn replace(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+        known: Option<&CachedVersion>,
+    ) -> Result<Swap, StoreError> {
+        let keeps = keeps(next);
+        let applied = match known.map(CachedVersion::record) {
+            None if keeps && session.about.shows => {
+                self.replace_and_show(session, id, seen, next).await?
+            }
+            None if keeps => self.look_and_update(session, id, seen, next).await?,
+            previous => self.update(session, id, seen, next, previous).await?,
+        };
+        match applied {
+            Some(stamp) => Ok(Swap::Applied(stamp)),
+            None => self.load_current(session, id).await.map(Swap::Refused),
+        }
+    }
+
+    async fn purge(
+        &self,
+        session: &mut Session<'_>,
+        limit: u32,
+        keep: Duration,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        let failed = |error| failure::of(error, PURGING);
+        let mut transaction = session.connection.begin().await.map_err(failed)?;
+        match self.delete_expired(&mut transaction, limit, keep).await {
+            Ok(gone) => {
+                transaction.commit().await.map_err(failed)?;
+                Ok(gone)
+            }
+            Err(error) => {
+                // Dropped, it would keep its locks until the connection is used again. If the
+                // connection is gone, so is the transaction.
+                let _ = transaction.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn scan(
+        &self,
+        session: &mut Session<'_>,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        // Shorter than every id, and so before all of them.
+        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+        let values = [bytes(&after), Value::Number(Some(limit.into()))];
+        let answer = run(session, &self.scan, &values, DOING).await?;
+        let rows = answer.rows.iter();
+        rows.map(|row| sql::listed(row, DOING)).collect()
+    }
+
+    async fn load_steps(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let values = sql::steps_sought(call, names);
+        let statement = match reads {
+            Reads::Whole => &self.load_steps,
+            Reads::Heads => &self.list_steps,
+        };
+        let answer = run(session, statement, &values, DOING).await?;
+        sql::steps(&answer.rows, DOING)
+    }
+
+    /// Inside a transaction of the application's, what it writes first locks no record.
+    async fn write_step(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        const DOING: &str = "writing a step";
+        let statement = match seen {
+            None if !session.is_alone() => &self.begin_step,
+            _ => &self.write_step,
+        };
+        for _ in 0..sql::ROUNDS {
+            let values = sql::step_written(call, seen, next);
+            let answer = run(session, statement, &values, DOING).await?;
+            if matches!(answer.server_time, 1 | 2) {
+                return Ok(StepWrite::Written);
+            }
+            let snapshot = self.load_current(session, call).await?;
+            let steps = self
+                .load_steps(session, call, &next.name.alone(), Reads::Whole)
+                .await?;
+            // Beside a trigger of the application's the server forgets what it was to tell.
+            let stands = steps.first();
+            if stands.is_some_and(|step| step.version == next.version) {
+                return Ok(StepWrite::Written);
+            }
+            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
+                return Ok(refused);
+            }
+        }
+        Err(sql::step_is_dropped(DOING))
+    }
+}
+
+impl Statements {
+    /// The record that stands there now. A look without a lock shows it, except inside a
+    /// transaction: there such a look may show what stood when that began, or looked for the first
+    /// time.
+    pub(super) async fn load_current(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        if session.is_alone() {
+            return self.load(session, id).await;
+        }
+        look(session, &self.load_locked, id).await
+    }
+
     /// The record that stands there now, after a look inside a transaction showed one. Under READ
     /// UNCOMMITTED a look shows writes that are not committed yet, and may never be. An outcome
     /// counts if it is shown outside, too, or once it can be locked. It does not go by the lock
@@ -127,32 +259,6 @@ impl Statements {
             }
             // It is written over, if it stands at all.
             _ => self.load_current(session, id).await,
-        }
-    }
-
-    /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
-    ///
-    /// The server does not tell what a draft keeps unless it is asked. The known record of the
-    /// version that is replaced holds what was kept.
-    pub(super) async fn replace(
-        &self,
-        session: &mut Session<'_>,
-        id: &RecordId,
-        seen: Version,
-        next: &Draft,
-        known: Option<&CachedVersion>,
-    ) -> Result<Swap, StoreError> {
-        let keeps = keeps(next);
-        let applied = match known.map(CachedVersion::record) {
-            None if keeps && session.shows => {
-                self.replace_and_show(session, id, seen, next).await?
-            }
-            None if keeps => self.look_and_update(session, id, seen, next).await?,
-            previous => self.update(session, id, seen, next, previous).await?,
-        };
-        match applied {
-            Some(stamp) => Ok(Swap::Applied(stamp)),
-            None => self.load_current(session, id).await.map(Swap::Refused),
         }
     }
 
@@ -216,28 +322,6 @@ impl Statements {
         found(next, &snapshot).map(Some).ok_or_else(gone)
     }
 
-    pub(super) async fn purge(
-        &self,
-        session: &mut Session<'_>,
-        limit: u32,
-        keep: Duration,
-    ) -> Result<Vec<RecordId>, StoreError> {
-        let failed = |error| failure::of(error, PURGING);
-        let mut transaction = session.connection.begin().await.map_err(failed)?;
-        match self.delete_expired(&mut transaction, limit, keep).await {
-            Ok(gone) => {
-                transaction.commit().await.map_err(failed)?;
-                Ok(gone)
-            }
-            Err(error) => {
-                // Dropped, it would keep its locks until the connection is used again. If the
-                // connection is gone, so is the transaction.
-                let _ = transaction.rollback().await;
-                Err(error)
-            }
-        }
-    }
-
     async fn delete_expired(
         &self,
         connection: &mut MySqlConnection,
@@ -269,21 +353,6 @@ impl Statements {
             )
         };
         gone.iter().map(delete).collect()
-    }
-
-    pub(super) async fn scan(
-        &self,
-        session: &mut Session<'_>,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        const DOING: &str = "listing records";
-        // Shorter than every id, and so before all of them.
-        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
-        let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let answer = run(session, &self.scan, &values, DOING).await?;
-        let rows = answer.rows.iter();
-        rows.map(|row| sql::listed(row, DOING)).collect()
     }
 }
 

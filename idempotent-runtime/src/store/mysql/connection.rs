@@ -7,11 +7,11 @@ use sqlx::{
     mysql::{MySqlConnectOptions, MySqlConnection},
 };
 
-use super::failure;
+use super::{failure, statements::Statements};
 use crate::store::{
-    Store, StoreError, StoreErrorKind,
+    StoreError, StoreErrorKind,
     pool::{Server, ServerPlace},
-    sql,
+    sql::{self, server},
 };
 
 /// The place of the server.
@@ -24,53 +24,24 @@ pub(super) struct MySql {
     pub(super) plain: bool,
 }
 
-/// A connection, and what is known of the server at its other end.
-pub(super) struct Connected {
-    pub(super) connection: MySqlConnection,
+pub(super) type Connected = server::Connected<Statements>;
+pub(super) type Session<'a> = server::Session<'a, Statements>;
+
+/// The facts of a server.
+#[derive(Debug)]
+pub(super) struct About {
     /// Whether it shows what an insert wrote: MariaDB does, MySQL does not.
     pub(super) shows: bool,
     /// How many bytes a statement may have.
     pub(super) max_allowed_packet: u64,
 }
 
-/// A connection that statements are sent over, the store's own or the application's.
-pub(super) struct Session<'a> {
-    pub(super) connection: &'a mut MySqlConnection,
-    pub(super) shows: bool,
-    pub(super) max_allowed_packet: u64,
-    /// The store, where this is inside a transaction of the application's: it shows what is
-    /// committed. `None` where every statement is a transaction of its own.
-    pub(super) outside: Option<&'a dyn Store>,
-}
-
-impl Connected {
-    pub(super) fn session(&mut self) -> Session<'_> {
-        Session {
-            connection: &mut self.connection,
-            shows: self.shows,
-            max_allowed_packet: self.max_allowed_packet,
-            outside: None,
-        }
-    }
-}
-
-impl<'a> Session<'a> {
-    /// One inside the application's transaction, of whose server nothing is known.
-    pub(super) fn in_transaction(
-        connection: &'a mut MySqlConnection,
-        outside: &'a dyn Store,
-    ) -> Self {
+impl Default for About {
+    fn default() -> Self {
         Self {
-            connection,
             shows: false,
             max_allowed_packet: u64::MAX,
-            outside: Some(outside),
         }
-    }
-
-    /// Whether every statement is a transaction of its own.
-    pub(super) fn is_alone(&self) -> bool {
-        self.outside.is_none()
     }
 }
 
@@ -95,11 +66,11 @@ impl Server for MySql {
                 format!("the server is `{version}`: MariaDB 10.6 and MySQL 8.0 are the oldest");
             return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
         };
-        Ok(Connected {
-            connection,
+        let about = About {
             shows: product == Product::MariaDb && !self.plain,
             max_allowed_packet: row.try_get(1).map_err(failed)?,
-        })
+        };
+        Ok(Connected { connection, about })
     }
 }
 

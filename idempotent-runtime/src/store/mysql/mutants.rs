@@ -13,7 +13,7 @@ use crate::{
     store::{
         Store,
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
-        sql::{upgrade, version::Inside},
+        sql::tests::upgrade,
     },
     testing::conformance::StoreUnderTest,
 };
@@ -129,14 +129,11 @@ impl StoreUnderTest for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         let sound = &self.sound.inner;
         Arc::new(MySqlStore {
-            inner: Arc::new(Inner {
-                connections: sound.connections.another(10),
-                statements: Arc::clone(&self.statements),
-                prefix: sound.prefix.clone(),
-                inside: Inside::default(),
-                waiters: Arc::default(),
-                versions: Arc::default(),
-            }),
+            inner: Arc::new(Inner::with(
+                sound.connections.another(10),
+                Arc::clone(&self.statements),
+                sound.prefix.clone(),
+            )),
         })
     }
 

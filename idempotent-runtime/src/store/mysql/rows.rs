@@ -134,7 +134,7 @@ fn fits(
     };
     let (needed, most) = (
         REST + values.iter().map(length).sum::<usize>(),
-        session.max_allowed_packet,
+        session.about.max_allowed_packet,
     );
     if u64::try_from(needed).unwrap_or(u64::MAX) <= most {
         return Ok(());

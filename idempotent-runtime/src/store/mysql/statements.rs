@@ -18,7 +18,7 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 
 /// The source of a look. Inside a transaction of the application's it is the database of the store
 /// alone, else there is no row.
-const ANYWHERE: &str = "SELECT 1";
+pub(super) const ANYWHERE: &str = "SELECT 1";
 
 /// The text of every statement, for one table.
 ///
@@ -183,19 +183,6 @@ impl Statements {
             begin_step: write_step(prefix, ""),
             steps: format!("{prefix}steps"),
             table,
-        }
-    }
-
-    /// The same for a transaction of the application's: a claim looks only where `here` gives a
-    /// row.
-    pub(super) fn inside(&self, here: &str) -> Self {
-        let load = Statement {
-            text: self.load.text.replace(ANYWHERE, here).into(),
-            places: self.load.places.clone(),
-        };
-        Self {
-            load,
-            ..self.clone()
         }
     }
 }

@@ -17,11 +17,10 @@ use sqlx::{
 };
 
 use super::{
-    MySqlStore,
+    Inner, MySqlStore,
     calls::{found, keeps, stamped},
     connection::Connected,
     failure,
-    inner::Inner,
     rows::ServerAnswer,
     statements::{NOW, Statement, Statements},
 };
@@ -118,8 +117,8 @@ impl Statements {
         answers: &mut Vec<Written>,
     ) -> Result<(), StoreError> {
         let writes = &writes[answers.len()..];
-        let most = connected.max_allowed_packet / PART_OF_PACKET;
-        let (message, count) = self.message(most, connected.shows, writes);
+        let most = connected.about.max_allowed_packet / PART_OF_PACKET;
+        let (message, count) = self.message(most, connected.about.shows, writes);
         if count == 0 {
             answers.push(Written::Alone);
             return Ok(());
@@ -316,7 +315,7 @@ impl Inner {
             is_locked: false,
         });
         let mut known: Vec<_> = known.collect();
-        let shows = async |connected: &mut Connected| Ok(connected.shows);
+        let shows = async |connected: &mut Connected| Ok(connected.about.shows);
         if self.connections.run(LOOKING, shows).await.unwrap_or(true) {
             return known;
         }

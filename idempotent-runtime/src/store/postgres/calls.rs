@@ -2,20 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{AssertSqlSafe, Executor, Row, postgres::PgConnection};
+use sqlx::{AssertSqlSafe, Executor, Postgres, Row};
 
 use super::{
+    connection::{self, Right, Session},
     failure,
     packed::Unpacked,
-    rows::{self, MAX_SERIALIZATION_RETRIES},
-    statements::{Statements, place},
+    rows::{self, MAX_SERIALIZATION_RETRIES, Protocol},
+    statements::{ANYWHERE, Statement, Statements, place},
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version, micros},
+    record::{Draft, Record, Step, StepNames, Version, micros},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap,
-        sql::{self, Value, bytes},
+        Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        notifications::Listener,
+        sql::{self, Reads, Value, bytes, server::ServerDialect},
         version_cache::CachedVersion,
     },
 };
@@ -34,15 +36,39 @@ pub(super) enum Mark {
 /// Why a record that no look shows cannot be claimed.
 const HIDDEN: &str = "nothing can be written there, and nothing is shown: a policy of row-level security hides the record, or a trigger or rule drops it";
 
-impl Statements {
-    pub(super) async fn load(
-        &self,
-        connection: &mut PgConnection,
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
+impl ServerDialect for Statements {
+    type Database = Postgres;
+    type Server = connection::Postgres;
+    type About = Option<Right>;
+    type Listener = Arc<Listener>;
+
+    const KIND: &'static str = "one of Postgres";
+
+    /// The same for a connection that is not ours, on which nothing of ours keeps a name. It claims
+    /// only if `here` gives a row.
+    fn inside(&self, here: Option<&str>) -> Self {
+        let create = &self.create;
+        let text = match here {
+            Some(here) => create
+                .text
+                .replace(ANYWHERE, &format!("WHERE EXISTS ({here})")),
+            None => create.text.to_string(),
+        };
+        Self {
+            protocol: Protocol::Simple,
+            create: Statement {
+                text: text.into(),
+                name: create.name,
+            },
+            here: here.map(Arc::from),
+            ..self.clone()
+        }
+    }
+
+    async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
         let rows = rows::run(
-            connection,
+            session.connection,
             self.protocol,
             &self.load,
             &[bytes(id.as_bytes())],
@@ -55,66 +81,74 @@ impl Statements {
 
     /// The known record of a call that is done, with its outcome; `None` where it no longer stands
     /// so.
-    pub(super) async fn again(
+    async fn again(
         &self,
-        connection: &mut PgConnection,
+        session: &mut Session<'_>,
         id: &RecordId,
         known: &CachedVersion,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let values = sql::known(id, known);
-        let rows = rows::run(connection, self.protocol, &self.again, &values, DOING).await?;
+        let rows = rows::run(
+            session.connection,
+            self.protocol,
+            &self.again,
+            &values,
+            DOING,
+        )
+        .await?;
         let row = rows.first();
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
-    /// Puts `next` where nothing stands.
-    pub(super) async fn create(
+    /// Puts `next` where nothing stands. A user that could not record how a call ends is shown what
+    /// stands, and begins none.
+    async fn create(
         &self,
-        connection: &mut PgConnection,
+        session: &mut Session<'_>,
         id: &RecordId,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
+        if let Some(right) = session.about.clone() {
+            let snapshot = self.load(session, id).await?;
+            return match snapshot.record {
+                Some(_) => Ok(Swap::Refused(snapshot)),
+                None => Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(right)),
+            };
+        }
         for _ in 0..sql::ROUNDS {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
-            let rows = rows::run(connection, self.protocol, &self.create, &values, DOING).await?;
+            let rows = rows::run(
+                session.connection,
+                self.protocol,
+                &self.create,
+                &values,
+                DOING,
+            )
+            .await?;
             if let Some(row) = rows.first() {
                 let row = Unpacked::of(row, DOING)?;
                 return sql::swapped(&row, place::RECORD, next.version, DOING);
             }
             // Another call was quicker, after this statement began. A new statement sees its
             // record, unless it is gone again.
-            let snapshot = self.load(connection, id).await?;
+            let snapshot = self.load(session, id).await?;
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
             }
-            if self.is_elsewhere(connection, DOING).await? {
+            if self.is_elsewhere(session, DOING).await? {
                 return Err(sql::version::is_elsewhere(DOING));
             }
         }
         Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN))
     }
 
-    pub(super) async fn is_elsewhere(
-        &self,
-        connection: &mut PgConnection,
-        doing: &'static str,
-    ) -> Result<bool, StoreError> {
-        let Some(here) = &self.here else {
-            return Ok(false);
-        };
-        let here = sqlx::raw_sql(AssertSqlSafe(Arc::clone(here)));
-        let here = connection.fetch_optional(here).await;
-        here.map(|row| row.is_none())
-            .map_err(|error| failure::of(error, doing))
-    }
-
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
-    pub(super) async fn replace(
+    async fn replace(
         &self,
-        connection: &mut PgConnection,
+        session: &mut Session<'_>,
         id: &RecordId,
         seen: Version,
         next: &Draft,
@@ -132,40 +166,26 @@ impl Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows =
-            rows::run_and_tell(connection, self.protocol, statement, values, 0, DOING).await?;
+        let rows = rows::run_and_tell(
+            session.connection,
+            self.protocol,
+            statement,
+            values,
+            0,
+            DOING,
+        )
+        .await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // The look is not in the same statement: the snapshot of that may be older than the
             // version that was in the way.
-            None => self.load(connection, id).await.map(Swap::Refused),
+            None => self.load(session, id).await.map(Swap::Refused),
         }
     }
 
-    /// Notes that a call waits while version `seen` stands.
-    pub(super) async fn mark(
+    async fn purge(
         &self,
-        connection: &mut PgConnection,
-        id: &RecordId,
-        seen: Version,
-    ) -> Result<Mark, StoreError> {
-        const DOING: &str = "waiting for a record";
-        let seen = seen.to_bytes();
-        let values = [bytes(id.as_bytes()), bytes(&seen)];
-        let rows = rows::run(connection, self.protocol, &self.mark, &values, DOING).await?;
-        let Some(row) = rows.first() else {
-            return Ok(Mark::Moved);
-        };
-        let stands = row.try_get(0);
-        Ok(match stands.map_err(|error| failure::of(error, DOING))? {
-            true => Mark::Stands,
-            false => Mark::Locked,
-        })
-    }
-
-    pub(super) async fn purge(
-        &self,
-        connection: &mut PgConnection,
+        session: &mut Session<'_>,
         limit: u32,
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
@@ -176,7 +196,7 @@ impl Statements {
             Value::Text(Some(&*self.channel)),
         ];
         let rows = rows::run_and_tell(
-            connection,
+            session.connection,
             self.protocol,
             &self.purge,
             values,
@@ -187,9 +207,9 @@ impl Statements {
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
-    pub(super) async fn scan(
+    async fn scan(
         &self,
-        connection: &mut PgConnection,
+        session: &mut Session<'_>,
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
@@ -197,8 +217,105 @@ impl Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let rows = rows::run(connection, self.protocol, &self.scan, &values, DOING).await?;
+        let rows = rows::run(
+            session.connection,
+            self.protocol,
+            &self.scan,
+            &values,
+            DOING,
+        )
+        .await?;
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
+    }
+
+    async fn load_steps(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        const DOING: &str = "loading steps";
+        let values = sql::steps_sought(call, names);
+        let statement = match reads {
+            Reads::Whole => &self.load_steps,
+            Reads::Heads => &self.list_steps,
+        };
+        let rows = rows::run(session.connection, self.protocol, statement, &values, DOING).await?;
+        sql::steps(&rows, DOING)
+    }
+
+    async fn write_step(
+        &self,
+        session: &mut Session<'_>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        const DOING: &str = "writing a step";
+        let without = (seen.is_none() && !session.is_alone()).then(|| self.begin_step());
+        let statement = without.as_ref().unwrap_or(&self.write_step);
+        for _ in 0..sql::ROUNDS {
+            let (values, protocol) = (sql::step_written(call, seen, next), self.protocol);
+            let rows = rows::run(session.connection, protocol, statement, &values, DOING).await?;
+            if !rows.is_empty() {
+                return Ok(StepWrite::Written);
+            }
+            let snapshot = self.load(session, call).await?;
+            if snapshot.record.is_none() && self.is_elsewhere(session, DOING).await? {
+                return Err(sql::version::is_elsewhere(DOING));
+            }
+            let names = next.name.alone();
+            let steps = self.load_steps(session, call, &names, Reads::Whole).await?;
+            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
+                return Ok(refused);
+            }
+        }
+        Err(sql::step_is_dropped(DOING))
+    }
+}
+
+impl Statements {
+    async fn is_elsewhere(
+        &self,
+        session: &mut Session<'_>,
+        doing: &'static str,
+    ) -> Result<bool, StoreError> {
+        let Some(here) = &self.here else {
+            return Ok(false);
+        };
+        let here = sqlx::raw_sql(AssertSqlSafe(Arc::clone(here)));
+        let here = session.connection.fetch_optional(here).await;
+        here.map(|row| row.is_none())
+            .map_err(|error| failure::of(error, doing))
+    }
+
+    /// Notes that a call waits while version `seen` stands.
+    pub(super) async fn mark(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+        seen: Version,
+    ) -> Result<Mark, StoreError> {
+        const DOING: &str = "waiting for a record";
+        let seen = seen.to_bytes();
+        let values = [bytes(id.as_bytes()), bytes(&seen)];
+        let rows = rows::run(
+            session.connection,
+            self.protocol,
+            &self.mark,
+            &values,
+            DOING,
+        )
+        .await?;
+        let Some(row) = rows.first() else {
+            return Ok(Mark::Moved);
+        };
+        let stands = row.try_get(0);
+        Ok(match stands.map_err(|error| failure::of(error, DOING))? {
+            true => Mark::Stands,
+            false => Mark::Locked,
+        })
     }
 }
 
@@ -207,7 +324,7 @@ mod tests {
     use super::*;
     use crate::{
         record::draft::tests::claim,
-        store::{PostgresStore, Store, sql::upgrade},
+        store::{PostgresStore, Store, sql::tests::upgrade},
     };
 
     /// Whether a waiting call is noted, and which transaction wrote the record last.
@@ -219,7 +336,7 @@ mod tests {
             inner.prefix
         );
         let row = sqlx::query_as(AssertSqlSafe(query))
-            .fetch_one(&mut **connection)
+            .fetch_one(&mut connection.connection)
             .await;
         connection.release(Ok(())).expect("it is free again");
         row.expect("one record")

@@ -1,20 +1,14 @@
 //! A connection, set up as the store needs it.
 
-use std::{
-    ops::{Deref, DerefMut},
-    time::Duration,
-};
+use std::time::Duration;
 
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Executor, Row,
-    postgres::{PgConnectOptions, PgConnection},
-};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row, postgres::PgConnectOptions};
 
-use super::{failure, rows::Protocol};
+use super::{failure, rows::Protocol, statements::Statements};
 use crate::store::{
     StoreError,
     pool::{Server, ServerPlace},
-    sql::{self, TablePrefix},
+    sql::{self, TablePrefix, server},
 };
 
 /// The place of the server, and how it is spoken to.
@@ -27,12 +21,8 @@ pub(super) struct Postgres {
     pub(super) prefix: TablePrefix,
 }
 
-/// A connection, and what is known of its user.
-pub(super) struct Connected {
-    connection: PgConnection,
-    /// The right that the user lacks to record how a call ends.
-    pub(super) lacks: Option<Right>,
-}
+pub(super) type Connected = server::Connected<Statements>;
+pub(super) type Session<'a> = server::Session<'a, Statements>;
 
 /// A right without which a call may begin and not end.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -94,27 +84,13 @@ impl Server for Postgres {
         let question = sqlx::raw_sql(AssertSqlSafe(self.question()));
         let row = connection.fetch_one(question).await.map_err(failed)?;
         let may = |place| row.try_get::<bool, usize>(place).map_err(failed);
-        let lacks = if !may(0)? {
+        let about = if !may(0)? {
             Some(Right::Update(self.prefix.clone()))
         } else if !may(1)? {
             Some(Right::Tell)
         } else {
             None
         };
-        Ok(Connected { connection, lacks })
-    }
-}
-
-impl Deref for Connected {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        &self.connection
-    }
-}
-
-impl DerefMut for Connected {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.connection
+        Ok(Connected { connection, about })
     }
 }

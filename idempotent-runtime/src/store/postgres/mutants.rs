@@ -17,7 +17,7 @@ use crate::{
     store::{
         Store,
         cutter::{Bench, Cut, ageing, each_is_noticed, sql},
-        sql::{upgrade, version::Inside},
+        sql::tests::upgrade,
     },
     testing::conformance::StoreUnderTest,
 };
@@ -71,7 +71,10 @@ impl Mutant {
         let side = self.sound.inner.connections.acquire("testing").await;
         let mut side = side.expect("the server answers");
         let change = sqlx::raw_sql(AssertSqlSafe(change));
-        side.execute(change).await.expect("the records change");
+        side.connection
+            .execute(change)
+            .await
+            .expect("the records change");
         side.release(Ok(())).expect("it changed them");
     }
 }
@@ -133,15 +136,11 @@ impl StoreUnderTest for Mutant {
             connections.inherit(&left.inner.connections);
         }
         let store = PostgresStore {
-            inner: Arc::new(Inner {
+            inner: Arc::new(Inner::with(
                 connections,
-                statements: Arc::clone(&self.statements),
-                prefix: sound.prefix.clone(),
-                inside: Inside::default(),
-                waiters: Arc::default(),
-                listener: Arc::default(),
-                versions: Arc::default(),
-            }),
+                Arc::clone(&self.statements),
+                sound.prefix.clone(),
+            )),
         };
         given.push(store.clone());
         Arc::new(store)

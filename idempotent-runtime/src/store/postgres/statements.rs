@@ -37,7 +37,7 @@ pub(super) mod place {
 
 /// The places where a record may begin. Inside a transaction of the application's it is the
 /// database of the store alone.
-const ANYWHERE: &str = "WHERE true";
+pub(super) const ANYWHERE: &str = "WHERE true";
 
 /// Stands for a statement's name in its text.
 pub(super) const NAME: &str = "<name>";
@@ -228,27 +228,6 @@ impl Statements {
             write_step: write_step(prefix),
             channel: format!("{prefix}moved").into(),
             here: None,
-        }
-    }
-
-    /// The same for a connection that is not ours, on which nothing of ours keeps a name. It claims
-    /// only if `here` gives a row.
-    pub(super) fn inside(&self, here: Option<&str>) -> Self {
-        let create = &self.create;
-        let text = match here {
-            Some(here) => create
-                .text
-                .replace(ANYWHERE, &format!("WHERE EXISTS ({here})")),
-            None => create.text.to_string(),
-        };
-        Self {
-            protocol: Protocol::Simple,
-            create: Statement {
-                text: text.into(),
-                name: create.name,
-            },
-            here: here.map(Arc::from),
-            ..self.clone()
         }
     }
 }

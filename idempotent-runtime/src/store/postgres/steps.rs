@@ -1,24 +1,8 @@
-//! The statements of steps, and what runs them. Parameters are numbered as
+//! The statements of steps. Parameters are numbered as
 //! [`sql::step_written`](crate::store::sql::step_written) orders them.
 
-use std::sync::Arc;
-
-use sqlx::postgres::PgConnection;
-
-use super::{
-    rows,
-    statements::{NAME, Statement, Statements},
-};
-use crate::{
-    identity::RecordId,
-    record::{Step, StepNames, Version},
-    store::{
-        Snapshot, StepWrite, StoreError,
-        sql::{self, Reads, STEP_COLUMNS, TablePrefix},
-    },
-};
-
-const WRITING: &str = "writing a step";
+use super::statements::{NAME, Statement, Statements};
+use crate::store::sql::{self, Reads, STEP_COLUMNS, TablePrefix};
 
 /// Keeps every other write of the record out until the transaction ends. It waits for one that is
 /// under way, and then sees what that wrote.
@@ -54,35 +38,6 @@ pub(super) fn write_step(prefix: &TablePrefix) -> Statement {
 }
 
 impl Statements {
-    pub(super) async fn load_steps(
-        &self,
-        connection: &mut PgConnection,
-        call: &RecordId,
-        names: &StepNames,
-        reads: Reads,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        const DOING: &str = "loading steps";
-        let values = sql::steps_sought(call, names);
-        let statement = match reads {
-            Reads::Whole => &self.load_steps,
-            Reads::Heads => &self.list_steps,
-        };
-        let rows = rows::run(connection, self.protocol, statement, &values, DOING).await?;
-        sql::steps(&rows, DOING)
-    }
-
-    pub(super) async fn write_step(
-        &self,
-        connection: &mut PgConnection,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let statement = &self.write_step;
-        self.write_step_by(statement, connection, call, seen, next)
-            .await
-    }
-
     /// Writes a step without a lock on the record.
     pub(super) fn begin_step(&self) -> Statement {
         let locking = &self.write_step;
@@ -90,51 +45,5 @@ impl Statements {
             text: locking.text.replace(LOCK, "").into(),
             name: locking.name,
         }
-    }
-
-    /// The same inside a transaction of the application's: what it writes first locks no record.
-    pub(super) async fn write_step_in(
-        &self,
-        connection: &mut PgConnection,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let without = self.begin_step();
-        let statement = seen.map_or(&without, |_| &self.write_step);
-        let written = self.write_step_by(statement, connection, call, seen, next);
-        match written.await? {
-            StepWrite::Lost(Snapshot { record: None, .. })
-                if self.is_elsewhere(connection, WRITING).await? =>
-            {
-                Err(sql::version::is_elsewhere(WRITING))
-            }
-            written => Ok(written),
-        }
-    }
-
-    async fn write_step_by(
-        &self,
-        statement: &Statement,
-        connection: &mut PgConnection,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        for _ in 0..sql::ROUNDS {
-            let values = sql::step_written(call, seen, next);
-            let rows = rows::run(connection, self.protocol, statement, &values, WRITING).await?;
-            if !rows.is_empty() {
-                return Ok(StepWrite::Written);
-            }
-            let snapshot = self.load(connection, call).await?;
-            let steps = self
-                .load_steps(connection, call, &next.name.alone(), Reads::Whole)
-                .await?;
-            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
-                return Ok(refused);
-            }
-        }
-        Err(sql::step_is_dropped(WRITING))
     }
 }

@@ -10,10 +10,9 @@ use std::collections::{HashMap, HashSet};
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::{
-    PostgresStore,
+    Inner, PostgresStore,
     connection::Connected,
     failure,
-    inner::Inner,
     lists::{self, listed},
     rows::check_identity,
     statements::{NAME, NOW, Statements},
@@ -186,8 +185,10 @@ impl Inner {
         let (mut stamps, mut alone) = (HashMap::new(), HashSet::new());
         let mut parts = vec![writes];
         while let Some(part) = parts.pop() {
-            let writing = async |connection: &mut Connected| {
-                self.statements.replace_all(connection, part).await
+            let writing = async |connected: &mut Connected| {
+                self.statements
+                    .replace_all(&mut connected.connection, part)
+                    .await
             };
             match self.connections.run(WRITING, writing).await {
                 Ok(Some(written)) => stamps.extend(written),
@@ -204,8 +205,11 @@ impl Inner {
     }
 
     async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
-        let looking =
-            async |connection: &mut Connected| self.statements.load_all(connection, ids).await;
+        let looking = async |connected: &mut Connected| {
+            self.statements
+                .load_all(&mut connected.connection, ids)
+                .await
+        };
         self.connections.run_again(LOOKING, looking).await
     }
 }

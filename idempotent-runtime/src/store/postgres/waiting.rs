@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{PostgresStore, calls::Mark, listen::Notifications};
+use super::{
+    Inner, PostgresStore, calls::Mark, connection::Connected, listen::Notifications, rows::Protocol,
+};
 use crate::{
     identity::RecordId,
     record::Version,
-    store::{StoreError, spawned::spawned, waiters::look::PollInterval},
+    store::{StoreError, spawned::spawned},
 };
 
 /// How long a call that waits for a locked record looks at it before it tries again to note that.
@@ -14,15 +16,27 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+impl Inner {
+    /// Notes that a call waits while version `seen` stands.
+    pub(super) async fn mark(&self, id: &RecordId, seen: Version) -> Result<Mark, StoreError> {
+        let marking = async |connected: &mut Connected| {
+            self.statements
+                .mark(&mut connected.session(), id, seen)
+                .await
+        };
+        self.connections.run("waiting for a record", marking).await
+    }
+}
+
 impl PostgresStore {
     /// Notes that a call waits while version `seen` stands; `None` if no notification would come,
     /// or it cannot be noted. A server that takes no writes, because its disk is full for example,
     /// can still be looked at.
     async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
-        if !self.inner.tells() {
+        if self.inner.statements.protocol != Protocol::Extended {
             return None;
         }
-        let marked = match self.inner.connections.inline_permit() {
+        let marked = match self.inner.inline_permit() {
             Some(_permit) => self.inner.mark(id, seen).await,
             None => {
                 let (inner, id) = (Arc::clone(&self.inner), *id);
@@ -34,19 +48,6 @@ impl PostgresStore {
             tracing::debug!(%error, "no notification tells that a record moves, so waiters look by themselves");
         }
         marked.ok()
-    }
-
-    /// Waits for a change of which no notification comes.
-    async fn wait_alone(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let waiters = &self.inner.waiters;
-        waiters
-            .wait(self, id, seen, at_most, || PollInterval::POLLING)
-            .await
     }
 
     /// Waits until the record is no longer at version `seen`, or for so long.

@@ -10,8 +10,6 @@ mod durability;
 ))]
 mod encryption;
 mod failure;
-#[cfg(test)]
-mod golden;
 mod link;
 mod listen;
 #[cfg(all(test, feature = "testing"))]
@@ -314,4 +312,9 @@ impl StepStore for RedisStore {
         self.accepts(next.on_crash)?;
         self.inner.write_step(call, seen, next).await
     }
+}
+
+#[cfg(test)]
+mod tests {
+    mod golden;
 }

@@ -210,7 +210,7 @@ impl<R: Row> Cell<'_, R> {
             .ok_or_else(|| self.damaged(Flaw::Null))
     }
 
-    fn some_number(&self) -> Result<i64, Damaged> {
+    pub(super) fn some_number(&self) -> Result<i64, Damaged> {
         self.number()?.ok_or_else(|| self.damaged(Flaw::Null))
     }
 

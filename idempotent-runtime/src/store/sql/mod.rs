@@ -7,21 +7,23 @@
 mod answers;
 mod columns;
 mod decode;
+#[cfg(feature = "_sql")]
+mod dialect;
 mod encode;
 #[cfg(feature = "_sql")]
 mod failure;
-#[cfg(test)]
-pub(crate) mod golden;
 #[cfg(feature = "_sql")]
 mod listed;
+#[cfg(feature = "_sql")]
+pub(crate) mod migrate;
 #[cfg(feature = "_sql")]
 pub(crate) mod prefix;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod server;
 #[cfg(feature = "_sql")]
 mod steps;
-#[cfg(all(test, feature = "_sql"))]
-pub(crate) mod upgrade;
+#[cfg(feature = "_sql")]
+pub(crate) mod store;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod url;
 #[cfg(feature = "_sql")]
@@ -37,6 +39,8 @@ pub(crate) use self::answers::is_applied;
 pub(crate) use self::answers::stamp;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::answers::{REFUSED, swapped};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use self::dialect::sent;
 #[cfg(feature = "postgres")]
 pub(crate) use self::listed::id_at;
 pub(crate) use self::{
@@ -45,14 +49,9 @@ pub(crate) use self::{
     decode::{Cell, Damaged, Row},
     encode::{Value, written},
 };
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) use self::{
-    encode::{bytes, completed, known},
-    failure::{kind_on_the_way, while_opening},
-    listed::shown,
-};
 #[cfg(feature = "_sql")]
 pub(crate) use self::{
+    dialect::Dialect,
     failure::no_row,
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
@@ -61,8 +60,21 @@ pub(crate) use self::{
         steps_sought, taking_steps,
     },
 };
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use self::{
+    encode::{bytes, completed, known},
+    failure::{kind_on_the_way, while_opening},
+    listed::shown,
+};
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time
 /// that a record is deleted in between.
 #[cfg(feature = "_sql")]
 pub(crate) const ROUNDS: u32 = 16;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) mod golden;
+    #[cfg(feature = "_sql")]
+    pub(crate) mod upgrade;
+}

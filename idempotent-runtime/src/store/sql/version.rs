@@ -18,6 +18,15 @@ pub struct SchemaStep {
     pub usable_from: i64,
 }
 
+impl SchemaStep {
+    /// A step that leaves room for every build there was.
+    #[must_use]
+    pub fn first(text: String) -> Self {
+        let usable_from = 1;
+        Self { text, usable_from }
+    }
+}
+
 /// The versions in a database; zeros if there is no schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -108,28 +117,6 @@ pub(crate) fn is_elsewhere(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, doing).with_source(
         "the transaction is open in another database than the one in which the store keeps its records, or the store's tables were emptied: begin it over a pool on that database, or run `migrate()` of this store, as a start does",
     )
-}
-
-/// The table of the records is gone, and that of the versions says that it was made. It is not made
-/// again: an operator has to know that records were lost.
-pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
-        "the table `{prefix}records` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make both"
-    ))
-}
-
-/// The text that makes the tables: that of the versions, and then each step, with the statement
-/// that notes that it was applied.
-pub(crate) fn ddl(
-    mut text: String,
-    steps: &[SchemaStep],
-    applied: impl Fn(Found) -> String,
-) -> String {
-    for (version, step) in missing(steps, Found::default()) {
-        text.push_str(&step.text);
-        text.push_str(&applied(version));
-    }
-    text
 }
 
 /// The statement that notes what was reached, at the time that `now` stands for, without its end.

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::SqliteConnection;
+use sqlx::{Sqlite, SqliteConnection};
+use tokio::sync::SemaphorePermit;
 
 use super::{
+    SqliteStore,
     calls::finishes,
     connections::{Connections, PATIENCE},
     group_commit::Queue,
@@ -16,14 +18,18 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        JoinedConnection, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         sql::{
-            Reads, TablePrefix,
+            self, Reads, TablePrefix,
             version::{self as schema, Inside},
         },
+        transaction::connection_of,
         waiters::Waiters,
     },
 };
+
+/// The kind of database in whose transactions it takes part.
+const KIND: &str = "one of SQLite";
 
 #[derive(Debug)]
 pub(super) struct Inner {
@@ -38,21 +44,41 @@ pub(super) struct Inner {
 }
 
 impl Inner {
+    /// None: a call that goes away must not keep the connection that all share.
+    #[expect(clippy::unused_self, reason = "a store over a server has some")]
+    pub(super) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
+        None
+    }
+
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        let mut connection = self.connections.acquire(sql::migrate::DOING).await?;
+        let migrated = sql::migrate::migrate::<Sqlite>(&mut connection, &self.prefix).await;
+        let answer = self.learn(&mut connection, migrated).await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn check_schema(&self) -> Result<(), StoreError> {
+        let mut connection = self.connections.acquire("checking the schema").await?;
+        let checked = migrate::check(&mut connection, &self.prefix).await;
+        let answer = self.learn(&mut connection, checked).await;
+        connection.release(answer)
+    }
+
     /// Takes note of the id of the store, once its tables are there.
-    pub(super) async fn learn(
+    async fn learn(
         &self,
         connection: &mut SqliteConnection,
         found: Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         found?;
-        let id = migrate::find_id(connection, &self.prefix).await?;
+        let id = sql::migrate::find_id::<Sqlite>(connection, &self.prefix).await?;
         let here = schema::here(&self.prefix, &id);
         self.inside.set(self.statements.inside(&here));
         Ok(())
     }
 
     /// The statements for a transaction of the application's.
-    pub(super) fn inside(&self) -> Arc<Statements> {
+    fn inside(&self) -> Arc<Statements> {
         let inside = self.inside.get();
         inside.unwrap_or_else(|| Arc::clone(&self.statements))
     }
@@ -127,6 +153,30 @@ impl Inner {
         let mut connection = self.connections.acquire("writing a record").await?;
         let answer = self.statements.swap(&mut connection, id, seen, next).await;
         connection.release(answer)
+    }
+
+    pub(super) async fn swap_in(
+        &self,
+        _: &SqliteStore,
+        connection: &mut JoinedConnection<'_>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of(connection, KIND)?;
+        self.inside().swap(connection, id, seen, next).await
+    }
+
+    pub(super) async fn write_step_in(
+        &self,
+        _: &SqliteStore,
+        connection: &mut JoinedConnection<'_>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let (connection, statements) = (connection_of(connection, KIND)?, self.inside());
+        statements.write_step_in(connection, call, seen, next).await
     }
 
     pub(super) async fn load_steps(

@@ -4,8 +4,6 @@ mod builder;
 mod calls;
 pub(crate) mod connections;
 pub(crate) mod failure;
-#[cfg(test)]
-mod golden;
 mod group_commit;
 mod inner;
 mod migrate;
@@ -15,25 +13,18 @@ mod rows;
 mod statements;
 mod steps;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
-use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::SqlitePool;
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::{Connections, has_transaction};
 use self::{group_commit::Queue, inner::Inner, statements::Statements};
 use crate::{
-    identity::RecordId,
     race::race,
-    record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
     store::{
-        JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, Swap,
-        TransactionStore,
-        spawned::spawned,
-        sql::{self, Reads, TablePrefix, version::Inside},
-        transaction::connection_of,
-        waiters::look::PollInterval,
+        Store, StoreError,
+        sql::{TablePrefix, store::sql_store, version::Inside},
     },
 };
 
@@ -150,46 +141,6 @@ impl SqliteStore {
         }
     }
 
-    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
-    /// processes at once, and apart from the application's own migrations.
-    ///
-    /// Call it again after all tables were emptied, as a test suite does between its tests. The
-    /// store is another one then, and refuses transactions of the application's until it is
-    /// called.
-    ///
-    /// # Errors
-    ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release left no room for this
-    /// one, or a table is gone, and as [`open`](Self::open).
-    pub async fn migrate(&self) -> Result<(), StoreError> {
-        let inner = &self.inner;
-        let mut connection = inner.connections.acquire("migrating the schema").await?;
-        let migrated = migrate::migrate(&mut connection, &inner.prefix).await;
-        let answer = inner.learn(&mut connection, migrated).await;
-        connection.release(answer)
-    }
-
-    /// Tells whether this build can use the tables, for people who run their own migrations.
-    ///
-    /// # Errors
-    ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are
-    /// older, or a newer release left no room for this one.
-    pub async fn check_schema(&self) -> Result<(), StoreError> {
-        let inner = &self.inner;
-        let mut connection = inner.connections.acquire("checking the schema").await?;
-        let checked = migrate::check_schema(&mut connection, &inner.prefix).await;
-        let answer = inner.learn(&mut connection, checked).await;
-        connection.release(answer)
-    }
-
-    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
-    /// their own migrations.
-    #[must_use]
-    pub fn ddl(&self) -> String {
-        migrate::ddl(&self.inner.prefix)
-    }
-
     /// The same over a connection of its own, which has looked at the table: the table may be found
     /// only after the set-up that a pool gives to its connections.
     async fn another(&self) -> Result<Option<Self>, StoreError> {
@@ -211,150 +162,20 @@ impl SqliteStore {
             inner: Arc::new(own),
         }))
     }
-}
-
-impl SqliteStore {
-    async fn look_at_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-        reads: Reads,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let (inner, call, names) = (Arc::clone(&self.inner), *call, names.clone());
-        let loading = async move { inner.load_steps(&call, &names, reads).await };
-        spawned("loading steps", loading).await
-    }
-}
-
-#[async_trait]
-impl Store for SqliteStore {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let (inner, id) = (Arc::clone(&self.inner), *id);
-        spawned("loading a record", async move { inner.load(&id).await }).await
-    }
-
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
-        let swapping = async move { inner.swap(&id, seen, &next).await };
-        spawned("writing a record", swapping).await
-    }
-
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let waiters = &self.inner.waiters;
-        waiters
-            .wait(self, id, seen, at_most, || PollInterval::POLLING)
-            .await
-    }
-
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        let purging = async move { inner.purge(limit, keep).await };
-        spawned("purging expired records", purging).await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        let listing = async move { inner.scan(after, limit).await };
-        spawned("listing records", listing).await
-    }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked
     /// code keeps from running. There is none if the application's connection keeps every other one
     /// from the file.
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    async fn heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let own = race(self.another(), self.inner.connections.keep_others_out()).await;
         let own = own.transpose()?.flatten();
         Ok(own.map(|own| Arc::new(own) as Arc<dyn Store>))
     }
-
-    fn steps(&self) -> Option<&dyn StepStore> {
-        Some(self)
-    }
-
-    fn transactions(&self) -> Option<&dyn TransactionStore> {
-        Some(self)
-    }
 }
 
-#[async_trait]
-impl StepStore for SqliteStore {
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        self.look_at_steps(call, names, Reads::Whole).await
-    }
-
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let steps = self
-            .look_at_steps(call, &StepName::ALL, Reads::Heads)
-            .await?;
-        Ok(sql::heads(&steps))
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let (inner, call, next) = (Arc::clone(&self.inner), *call, next.clone());
-        let writing = async move { inner.write_step(&call, seen, &next).await };
-        spawned("writing a step", writing).await
-    }
+sql_store! {
+    SqliteStore, Sqlite, wait: wait_alone
 }
-
-#[async_trait]
-impl TransactionStore for SqliteStore {
-    async fn swap_in(
-        &self,
-        connection: &mut JoinedConnection<'_>,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = self.inner.inside();
-        statements.swap(connection, id, seen, next).await
-    }
-
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        let (prefix, id) = (&self.inner.prefix, id.to_hex());
-        Some(format!(
-            "SELECT version FROM {prefix}records WHERE id = x'{id}'"
-        ))
-    }
-
-    async fn write_step_in(
-        &self,
-        connection: &mut JoinedConnection<'_>,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = self.inner.inside();
-        statements.write_step_in(connection, call, seen, next).await
-    }
-}
-
-/// The kind of database in whose transactions it takes part.
-const KIND: &str = "one of SQLite";
 
 #[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+mod golden;
+
 use super::*;
 
 async fn pragma(store: &SqliteStore, name: &'static str) -> String {

@@ -11,7 +11,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{TablePrefix, chosen, version::SchemaStep};
+use super::super::{TablePrefix, chosen, version::SchemaStep};
 use crate::{
     error::Error,
     handle::Idempotency,
@@ -183,7 +183,7 @@ async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, E
 /// Makes the test of a dialect whose server a variable names, beside its migrator.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 macro_rules! upgrades_on_a_server {
-    ($store:ty, $connection:ty, $variable:literal) => {
+    ($store:ty, $database:ty, $variable:literal) => {
         fn url_of_server() -> String {
             std::env::var($variable).expect(concat!(
                 $variable,
@@ -202,8 +202,9 @@ macro_rules! upgrades_on_a_server {
                 Self { url, prefix }
             }
 
-            async fn connection(&self) -> $connection {
-                let connected = <$connection>::connect(&self.url).await;
+            async fn connection(&self) -> <$database as sqlx::Database>::Connection {
+                type Connected = <$database as sqlx::Database>::Connection;
+                let connected = <Connected as sqlx::Connection>::connect(&self.url).await;
                 connected.expect("the server answers")
             }
         }
@@ -226,14 +227,14 @@ macro_rules! upgrades_on_a_server {
                 others: &Barrier,
             ) -> Result<(), StoreError> {
                 let mut connection = self.connection().await;
-                let steps = [steps(&self.prefix).as_slice(), &later].concat();
+                let steps = [<$database>::steps(&self.prefix).as_slice(), &later].concat();
                 others.wait().await;
-                migrate_by(&steps, &mut connection, &self.prefix).await
+                <$database>::migrate_by(&steps, &mut connection, &self.prefix).await
             }
 
             async fn count(&self, rows: String) -> i64 {
-                let counted = row(&mut self.connection().await, rows).await;
-                counted.expect("an answer").get(0)
+                let counted = <$database>::send(&mut self.connection().await, rows).await;
+                counted.expect("an answer")[0].get(0)
             }
 
             fn prefix(&self) -> &TablePrefix {

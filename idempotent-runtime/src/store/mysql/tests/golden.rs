@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use expect_test::expect_file;
-use sqlx::{Execute as _, MySqlPool};
+use sqlx::{Execute as _, MySql, MySqlPool};
 
-use super::{
+use super::super::{
     MySqlStore, connection, migrate,
     rows::query_elsewhere,
     statements::{Statement, Statements},
@@ -17,7 +17,9 @@ use crate::{
         TransactionStore,
         sql::{
             self,
-            golden::{
+            migrate::Schema as _,
+            server::ServerDialect as _,
+            tests::golden::{
                 Golden, claim, completion, heartbeat, here_is, id, of_schema, prefix, version,
             },
         },
@@ -75,7 +77,7 @@ fn each(of: &Statements) -> Golden {
 fn golden_statements_outside_and_inside_a_transaction_are_the_same_bytes() {
     let of = Statements::new(&prefix());
     each(&of).is(expect_file!["golden/statements.sql"]);
-    each(&of.inside(&here_is())).is(expect_file!["golden/statements_inside.sql"]);
+    each(&of.inside(Some(&here_is()))).is(expect_file!["golden/statements_inside.sql"]);
 }
 
 #[test]
@@ -161,22 +163,10 @@ fn golden_migrations_are_the_same_bytes() {
     golden.add("release", &migrate::release(&prefix));
     golden.add(
         "the look for the table of the records",
-        &migrate::stands(&prefix),
+        &MySql::stands("golden_records"),
     );
-    let texts = (migrate::schema_table(&prefix), migrate::ddl(&prefix));
     // A step and its note are two messages here.
-    of_schema(
-        &mut golden,
-        &migrate::steps(&prefix),
-        texts,
-        |found, step| {
-            format!(
-                "{}-- message\n{}",
-                step.text,
-                migrate::applied(&prefix, found)
-            )
-        },
-    );
+    of_schema::<MySql>(&mut golden, "-- message\n");
     golden.is(expect_file!["golden/migrations.sql"]);
 }
 

@@ -2,11 +2,11 @@
 
 use expect_test::expect_file;
 
-use super::{
+use super::super::{
     prefix::{KeyPrefix, PrimaryName},
     scripts::{Scripts, Text},
 };
-use crate::{framing::Hex, identity::RecordId, sha256::sha256, store::sql::golden::Golden};
+use crate::{framing::Hex, identity::RecordId, sha256::sha256, store::sql::tests::golden::Golden};
 
 #[test]
 fn golden_scripts_and_keys_have_the_same_names() {

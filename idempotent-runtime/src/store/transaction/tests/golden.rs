@@ -2,8 +2,8 @@
 
 use expect_test::expect_file;
 
-use super::{Savepoint, SqlConnection, is_aborted, sealed};
-use crate::store::{JoinedConnection, StoreError, sql::golden::Golden};
+use super::super::{Savepoint, SqlConnection, is_aborted, sealed};
+use crate::store::{JoinedConnection, StoreError, sql::tests::golden::Golden};
 
 /// A connection that notes what is sent.
 #[derive(Debug, Default)]

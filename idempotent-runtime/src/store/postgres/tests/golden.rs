@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use expect_test::expect_file;
-use sqlx::PgPool;
+use sqlx::{PgPool, Postgres};
 
-use super::{
+use super::super::{
     PostgresStore,
     listen::TELL,
     lists, migrate,
@@ -20,7 +20,9 @@ use crate::{
         notifications::HELLO,
         sql::{
             self, Value, bytes,
-            golden::{
+            migrate::Schema as _,
+            server::ServerDialect as _,
+            tests::golden::{
                 Golden, claim, completion, heartbeat, here_is, id, of_schema, prefix, version,
             },
         },
@@ -137,16 +139,10 @@ fn golden_migrations_are_the_same_bytes() {
     let mut golden = Golden::default();
     golden.add("begin", migrate::BEGIN);
     golden.add("lock", &migrate::lock(&prefix));
-    let table = |name| migrate::stands(&format!("{prefix}{name}"));
+    let table = |name| Postgres::stands(&format!("{prefix}{name}"));
     golden.add("the look for the table of the versions", &table("schema"));
     golden.add("the look for the table of the records", &table("records"));
-    let texts = (migrate::schema_table(&prefix), migrate::ddl(&prefix));
-    of_schema(
-        &mut golden,
-        &migrate::steps(&prefix),
-        texts,
-        |found, step| migrate::taken(&prefix, found, step),
-    );
+    of_schema::<Postgres>(&mut golden, "");
     golden.is(expect_file!["golden/migrations.sql"]);
 }
 

@@ -1,9 +1,9 @@
 //! The golden files of SQLite.
 
 use expect_test::expect_file;
-use sqlx::{AssertSqlSafe, Executor, Row};
+use sqlx::{AssertSqlSafe, Executor, Row, Sqlite};
 
-use super::{
+use super::super::{
     SqliteStore,
     connections::{HARMLESS, JOURNAL_MODE, LOCKING_MODE},
     group_commit::ROLLBACK,
@@ -12,7 +12,10 @@ use super::{
 };
 use crate::store::{
     TransactionStore,
-    sql::golden::{Golden, here_is, id, of_schema, prefix},
+    sql::{
+        migrate::Schema as _,
+        tests::golden::{Golden, here_is, id, of_schema, prefix},
+    },
 };
 
 /// Each statement.
@@ -71,21 +74,14 @@ fn golden_statements_outside_and_inside_a_transaction_are_the_same_bytes() {
 
 #[test]
 fn golden_migrations_are_the_same_bytes() {
-    let prefix = prefix();
     let mut golden = Golden::default();
     golden.add("lock", migrate::LOCK);
     golden.add("the look for the library", &migrate::library());
     golden.add(
         "the look for the table of the records",
-        &migrate::stands(&prefix),
+        &Sqlite::stands("golden_records"),
     );
-    let texts = (migrate::schema_table(&prefix), migrate::ddl(&prefix));
-    of_schema(
-        &mut golden,
-        &migrate::steps(&prefix),
-        texts,
-        |found, step| migrate::taken(&prefix, found, step),
-    );
+    of_schema::<Sqlite>(&mut golden, "");
     golden.is(expect_file!["golden/migrations.sql"]);
 }
 

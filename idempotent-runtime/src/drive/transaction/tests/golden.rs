@@ -2,10 +2,10 @@
 
 use expect_test::{ExpectFile, expect_file};
 
-use super::{Dialect, Isolation};
-use crate::store::sql::golden::Golden;
+use super::super::{Isolation, database::sealed::OwnsTransactions};
+use crate::store::sql::tests::golden::Golden;
 
-fn begins_by_the_same_bytes<DB: Dialect>(file: ExpectFile) {
+fn begins_by_the_same_bytes<DB: OwnsTransactions>(file: ExpectFile) {
     let mut golden = Golden::default();
     for isolation in [
         None,

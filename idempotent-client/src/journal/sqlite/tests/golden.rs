@@ -10,7 +10,7 @@ use expect_test::{ExpectFile, expect_file};
 use http::{HeaderMap, Method, StatusCode};
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlitePool, sqlite::SqlitePoolOptions};
 
-use super::{
+use super::super::{
     SqliteJournal,
     rows::{ANSWERED, BURNED, GONE},
     schema,
@@ -24,7 +24,7 @@ use idempotent_runtime::{__client::chosen, Time};
 static SENT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Notes a text that is sent.
-pub(super) fn note(text: &str) {
+pub(in super::super) fn note(text: &str) {
     let mut sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
     sent.push(text.to_owned());
 }

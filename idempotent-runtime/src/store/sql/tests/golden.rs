@@ -3,10 +3,31 @@
 //! A file has a line `-- name` before each text, and the text as it is sent. The environment
 //! variable `UPDATE_EXPECT=1` has a test write its file anew.
 
+#[cfg(feature = "_sql")]
+use std::sync::{Mutex, PoisonError};
+
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::drafts::{claim, completion, heartbeat, version};
 #[cfg(feature = "_sql")]
 pub(crate) use self::of_sql::{here_is, id, of_schema, prefix};
+
+/// Notes a text that is sent, with its values written out.
+#[cfg(feature = "_sql")]
+pub(crate) fn note(text: &str) {
+    let mut sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
+    sent.push(text.to_owned());
+}
+
+/// The texts that were sent for tables of this prefix.
+#[cfg(feature = "_sql")]
+pub(crate) fn sent(prefix: &str) -> Vec<String> {
+    let sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let ours = sent.iter().filter(|text| text.contains(prefix));
+    ours.cloned().collect()
+}
+
+#[cfg(feature = "_sql")]
+static SENT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The names and texts of one golden file.
 #[derive(Debug, Default)]
@@ -35,7 +56,8 @@ mod of_sql {
         identity::RecordId,
         store::sql::{
             TablePrefix, chosen,
-            version::{self, Found, SchemaStep, here, missing},
+            migrate::{Schema, ddl},
+            version::{self, Found, here, missing},
         },
     };
 
@@ -57,26 +79,22 @@ mod of_sql {
     }
 
     /// Adds what all migrators have: the steps, their notes and the looks.
-    pub(crate) fn of_schema(
-        golden: &mut Golden,
-        steps: &[SchemaStep],
-        (table, ddl): (String, String),
-        applied: impl Fn(Found, &SchemaStep) -> String,
-    ) {
+    pub(crate) fn of_schema<DB: Schema>(golden: &mut Golden, between: &str) {
         let prefix = prefix();
         golden.add("the look for the version", &version::look(&prefix));
         golden.add("the look for the store", &version::id(&prefix));
         golden.add("the look for this store", &here_is());
-        golden.add("the table of the versions", &table);
-        for (found, step) in missing(steps, Found::default()) {
+        golden.add("the table of the versions", &DB::schema_table(&prefix));
+        for (found, step) in missing(&DB::steps(&prefix), Found::default()) {
             let Found {
                 version,
                 usable_from,
             } = found;
             let name = format!("step {version}, usable from {usable_from}");
-            golden.add(&name, &applied(found, step));
+            let (text, applied) = (&step.text, DB::applied(&prefix, found));
+            golden.add(&name, &format!("{text}{between}{applied}"));
         }
-        golden.add("ddl", &ddl);
+        golden.add("ddl", &ddl::<DB>(&prefix));
     }
 }
 

@@ -1,7 +1,6 @@
 //! How a store on a server is set up: the common part of the builders of Postgres and of MySQL.
 
-use super::TablePrefix;
-use crate::store::{StoreError, pool::Limits};
+use crate::store::{StoreError, pool::Limits, sql::TablePrefix};
 
 pub(crate) const DOING: &str = "setting up the store";
 

@@ -19,6 +19,9 @@ use crate::{
 /// How far the clock is ahead of the database's, in microseconds: three days.
 const AHEAD: i64 = 3 * 24 * 60 * 60 * 1_000_000;
 
+/// Stands at the end of a text that the test sends itself.
+pub(super) const OF_THE_TEST: &str = " /* of the test */";
+
 pub(super) struct Scenario<DB: OutboxDatabase> {
     pub(super) outbox: Outbox<DB>,
     /// Whether writers notify relays that sleep.
@@ -116,7 +119,7 @@ impl<DB: OutboxDatabase> Scenario<DB> {
             let sent = outbox.send(&mut transaction, message).await;
             sent.expect("it is sent");
         }
-        let many = self.many();
+        let many = self.many() + OF_THE_TEST;
         let made = Sealed::execute(&mut *transaction, many).await;
         made.expect("they are made");
         for after in [&[][..], &[OF_A_KEY, 8]] {
@@ -166,7 +169,7 @@ impl<DB: OutboxDatabase> Scenario<DB> {
 
     async fn rows(&self, rows: &str) -> usize {
         let mut connection = self.outbox.pool.acquire().await.expect("a connection");
-        let found = Sealed::query(&mut *connection, rows.to_owned()).await;
+        let found = Sealed::query(&mut *connection, format!("{rows}{OF_THE_TEST}")).await;
         found.expect("an answer").len()
     }
 

@@ -1,6 +1,6 @@
 //! The golden files of outboxes: every text that is sent while all that they do is done.
 //!
-//! Each text passes [`note`]. A table prefix of its own tells the texts of a test from those of
+//! A table prefix of its own tells the texts of a test from those of
 //! others in this process.
 
 #[cfg(feature = "mysql")]
@@ -11,32 +11,17 @@ mod scenario;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
 
-use super::{Outbox, dialect::OutboxDatabase};
+use super::super::{Outbox, dialect::OutboxDatabase};
 use crate::{
     framing::Hex,
     sha256::sha256,
-    store::sql::{golden::Golden, upgrade},
+    store::sql::tests::{
+        golden::{Golden, sent},
+        upgrade,
+    },
 };
-
-static SENT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Notes a text that is sent.
-pub(super) fn note(text: &str) {
-    let mut sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
-    sent.push(text.to_owned());
-}
-
-/// The texts that were sent for tables of this prefix.
-fn sent(prefix: &str) -> Vec<String> {
-    let sent = SENT.lock().unwrap_or_else(PoisonError::into_inner);
-    let ours = sent.iter().filter(|text| text.contains(prefix));
-    ours.cloned().collect()
-}
 
 /// Does all that an outbox does, and compares the texts with a file.
 async fn sends_the_same_bytes<DB: OutboxDatabase>(
@@ -48,7 +33,9 @@ async fn sends_the_same_bytes<DB: OutboxDatabase>(
     let outbox = Outbox::new(&pool).prefix(&prefix).expect("a prefix");
     let outbox = outbox.max_payload(1 << 20);
     scenario::Scenario { outbox, notifies }.run().await;
-    let texts = sent(&prefix).into_iter().map(|it| normal(&it, &prefix));
+    let texts = sent(&prefix).into_iter();
+    let texts = texts.filter(|text| !text.ends_with(scenario::OF_THE_TEST));
+    let texts = texts.map(|it| normal(&it, &prefix));
     let texts: BTreeSet<_> = texts.collect();
     let mut golden = Golden::default();
     golden.add("the session of a relay", DB::SESSION);

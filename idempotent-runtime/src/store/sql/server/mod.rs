@@ -1,0 +1,417 @@
+//! The store over a server: connections of its own, the statements of a dialect, and what all
+//! clones share.
+//!
+//! A dialect runs each statement over a [`Session`], which is a connection of the store's own or
+//! one on which the application has a transaction open. The pool lends the first kind; a write goes
+//! out on it once, and a look again if the connection broke.
+
+pub(crate) mod builder;
+
+use std::{
+    fmt::{self, Debug},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::sync::SemaphorePermit;
+
+use super::{
+    Reads, TablePrefix,
+    migrate::{self, Schema},
+    version::{self, Inside},
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Step, StepNames, Version},
+    store::{
+        JoinedConnection, Snapshot, StepWrite, Store, StoreError, Swap,
+        moment::Moment,
+        pool::{ConnectionPool, Limits, Server},
+        transaction::connection_of,
+        version_cache::{CachedVersion, VersionCache},
+        waiters::Waiters,
+    },
+};
+
+/// The statements of a server's dialect.
+pub(crate) trait ServerDialect: Clone + Debug + Send + Sync + 'static {
+    type Database: Schema;
+
+    /// How connections are opened.
+    type Server: Server<Connection = Connected<Self>>;
+
+    /// The facts that are found out where a connection is opened. Nothing is known of one of the
+    /// application's.
+    type About: Default + Send + Sync;
+
+    /// The connection on which the server notifies, if it does.
+    type Listener: Clone + Debug + Default + Send + Sync;
+
+    /// The kind of database in whose transactions it takes part.
+    const KIND: &'static str;
+
+    /// The same for a transaction of the application's: it claims only where `here` gives a row.
+    fn inside(&self, here: Option<&str>) -> Self;
+
+    fn load(
+        &self,
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+    ) -> impl Future<Output = Result<Snapshot, StoreError>> + Send;
+
+    /// The known record of a call that is done, with its outcome; `None` where it no longer stands
+    /// so.
+    fn again(
+        &self,
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        known: &CachedVersion,
+    ) -> impl Future<Output = Result<Option<Snapshot>, StoreError>> + Send;
+
+    /// Puts `next` where nothing stands.
+    fn create(
+        &self,
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        next: &Draft,
+    ) -> impl Future<Output = Result<Swap, StoreError>> + Send;
+
+    /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
+    fn replace(
+        &self,
+        session: &mut Session<'_, Self>,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+        known: Option<&CachedVersion>,
+    ) -> impl Future<Output = Result<Swap, StoreError>> + Send;
+
+    fn load_steps(
+        &self,
+        session: &mut Session<'_, Self>,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> impl Future<Output = Result<Vec<Arc<Step>>, StoreError>> + Send;
+
+    /// Writes a step. Inside a transaction of the application's, what it writes first locks no
+    /// record.
+    fn write_step(
+        &self,
+        session: &mut Session<'_, Self>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> impl Future<Output = Result<StepWrite, StoreError>> + Send;
+
+    fn purge(
+        &self,
+        session: &mut Session<'_, Self>,
+        limit: u32,
+        keep: Duration,
+    ) -> impl Future<Output = Result<Vec<RecordId>, StoreError>> + Send;
+
+    fn scan(
+        &self,
+        session: &mut Session<'_, Self>,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<(RecordId, Arc<Record>)>, StoreError>> + Send;
+}
+
+type ConnectionOf<D> = <<D as ServerDialect>::Database as sqlx::Database>::Connection;
+
+/// A connection of the store's own, and what is known of its user and its server.
+pub(crate) struct Connected<D: ServerDialect> {
+    pub(crate) connection: ConnectionOf<D>,
+    pub(crate) about: D::About,
+}
+
+/// A connection that statements are sent over, the store's own or the application's.
+pub(crate) struct Session<'a, D: ServerDialect> {
+    pub(crate) connection: &'a mut ConnectionOf<D>,
+    pub(crate) about: &'a D::About,
+    /// The store, where this is inside a transaction of the application's: it shows what is
+    /// committed. `None` where every statement is a transaction of its own.
+    pub(crate) outside: Option<&'a dyn Store>,
+}
+
+impl<D: ServerDialect> Connected<D> {
+    pub(crate) fn session(&mut self) -> Session<'_, D> {
+        Session {
+            connection: &mut self.connection,
+            about: &self.about,
+            outside: None,
+        }
+    }
+}
+
+impl<D: ServerDialect> Session<'_, D> {
+    /// Whether every statement is a transaction of its own.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.outside.is_none()
+    }
+}
+
+/// The state that a store and its clones share.
+pub(crate) struct Inner<D: ServerDialect> {
+    pub(crate) connections: ConnectionPool<D::Server>,
+    pub(crate) statements: Arc<D>,
+    pub(crate) prefix: TablePrefix,
+    inside: Inside<D>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) listener: D::Listener,
+    pub(crate) versions: Arc<VersionCache>,
+}
+
+impl<D: ServerDialect> Debug for Inner<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner")
+            .field("connections", &self.connections)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<D: ServerDialect> Inner<D> {
+    pub(crate) fn new(
+        server: D::Server,
+        limits: Limits,
+        statements: Arc<D>,
+        prefix: TablePrefix,
+    ) -> Self {
+        Self::with(ConnectionPool::new(server, limits), statements, prefix)
+    }
+
+    /// A store of its own over these connections.
+    pub(crate) fn with(
+        connections: ConnectionPool<D::Server>,
+        statements: Arc<D>,
+        prefix: TablePrefix,
+    ) -> Self {
+        Self {
+            connections,
+            statements,
+            prefix,
+            inside: Inside::default(),
+            waiters: Arc::default(),
+            listener: D::Listener::default(),
+            versions: Arc::default(),
+        }
+    }
+
+    /// The same with as many connections of its own.
+    pub(crate) fn another(&self, connections: u32) -> Self {
+        Self {
+            connections: self.connections.another(connections),
+            statements: Arc::clone(&self.statements),
+            prefix: self.prefix.clone(),
+            inside: Inside::default(),
+            waiters: Arc::clone(&self.waiters),
+            listener: self.listener.clone(),
+            versions: Arc::clone(&self.versions),
+        }
+    }
+
+    pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.connections.inline_permit()
+    }
+
+    pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
+        let looking = async |connected: &mut Connected<D>| {
+            let connection = &mut connected.connection;
+            let (prefix, steps) = (&self.prefix, D::Database::steps(&self.prefix));
+            let is_done = migrate::is_done::<D::Database>(&steps, connection, prefix).await?;
+            if is_done {
+                self.learn(connection).await?;
+            }
+            Ok(is_done)
+        };
+        if self.connections.run(migrate::DOING, looking).await? {
+            return Ok(());
+        }
+        let mut connected = self.connections.acquire(migrate::DOING).await?;
+        let connection = &mut connected.connection;
+        let answer = match migrate::migrate::<D::Database>(connection, &self.prefix).await {
+            Ok(()) => self.learn(connection).await,
+            refused => refused,
+        };
+        connected.release(answer)
+    }
+
+    pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
+        let checking = async |connected: &mut Connected<D>| {
+            let connection = &mut connected.connection;
+            migrate::check::<D::Database>(connection, &self.prefix).await?;
+            self.learn(connection).await
+        };
+        self.connections.run("checking the schema", checking).await
+    }
+
+    /// Takes note of the id of the store, whose tables are there.
+    async fn learn(&self, connection: &mut ConnectionOf<D>) -> Result<(), StoreError> {
+        let id = migrate::find_id::<D::Database>(connection, &self.prefix).await?;
+        let here = version::here(&self.prefix, &id);
+        self.inside.set(self.statements.inside(Some(&here)));
+        Ok(())
+    }
+
+    /// The statements for a transaction of the application's.
+    fn inside(&self) -> Arc<D> {
+        let inside = self.inside.get();
+        inside.unwrap_or_else(|| Arc::new(self.statements.inside(None)))
+    }
+
+    pub(crate) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let loading = async |connected: &mut Connected<D>| {
+            self.statements.load(&mut connected.session(), id).await
+        };
+        let sent_at = Moment::now();
+        let snapshot = self.connections.run_again(DOING, loading).await?;
+        self.versions.observe(id, &snapshot, sent_at);
+        Ok(snapshot)
+    }
+
+    pub(crate) async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let writing = async |connected: &mut Connected<D>| {
+            let (session, statements) = (&mut connected.session(), &self.statements);
+            let Some(seen) = seen else {
+                if let Some(known) = self.versions.done(id)
+                    && let Some(snapshot) = statements.again(session, id, &known).await?
+                {
+                    return Ok(Swap::Refused(snapshot));
+                }
+                return statements.create(session, id, next).await;
+            };
+            let known = self.versions.version(id, Some(seen));
+            let known = known.as_deref();
+            statements.replace(session, id, seen, next, known).await
+        };
+        let sent_at = Moment::now();
+        let answer = self.connections.run("writing a record", writing).await?;
+        self.note(id, seen, next, &answer, sent_at);
+        Ok(answer)
+    }
+
+    /// Takes note of the answer to a write that was sent at this moment.
+    pub(crate) fn note(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+        answer: &Swap,
+        sent_at: Moment,
+    ) {
+        self.versions.record_write(id, seen, next, answer, sent_at);
+        // No call waits yet for a record that begins, except calls that have seen it already, and
+        // those would look in vain.
+        if seen.is_some() && matches!(answer, Swap::Applied(_)) {
+            self.waiters.wake(id);
+        }
+    }
+
+    /// As [`TransactionStore::swap_in`](crate::store::TransactionStore::swap_in), of `store`.
+    pub(crate) async fn swap_in(
+        &self,
+        store: &dyn Store,
+        connection: &mut JoinedConnection<'_>,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let session = &mut Session {
+            connection: connection_of(connection, D::KIND)?,
+            about: &D::About::default(),
+            outside: Some(store),
+        };
+        let (statements, versions) = (self.inside(), &self.versions);
+        let Some(seen) = seen else {
+            let swap = statements.create(session, id, next).await?;
+            versions.record_claim_inside(id, next, &swap);
+            return Ok(swap);
+        };
+        let known = versions.version(id, Some(seen));
+        let known = known.as_deref();
+        statements.replace(session, id, seen, next, known).await
+    }
+
+    pub(crate) async fn load_steps(
+        &self,
+        call: &RecordId,
+        names: &StepNames,
+        reads: Reads,
+    ) -> Result<Vec<Arc<Step>>, StoreError> {
+        let loading = async |connected: &mut Connected<D>| {
+            let session = &mut connected.session();
+            let statements = &self.statements;
+            statements.load_steps(session, call, names, reads).await
+        };
+        self.connections.run_again("loading steps", loading).await
+    }
+
+    pub(crate) async fn write_step(
+        &self,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let writing = async |connected: &mut Connected<D>| {
+            let session = &mut connected.session();
+            self.statements.write_step(session, call, seen, next).await
+        };
+        self.connections.run("writing a step", writing).await
+    }
+
+    /// As [`TransactionStore::write_step_in`](crate::store::TransactionStore::write_step_in), of
+    /// `store`.
+    pub(crate) async fn write_step_in(
+        &self,
+        store: &dyn Store,
+        connection: &mut JoinedConnection<'_>,
+        call: &RecordId,
+        seen: Option<Version>,
+        next: &Step,
+    ) -> Result<StepWrite, StoreError> {
+        let session = &mut Session {
+            connection: connection_of(connection, D::KIND)?,
+            about: &D::About::default(),
+            outside: Some(store),
+        };
+        self.inside().write_step(session, call, seen, next).await
+    }
+
+    pub(crate) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        const DOING: &str = "purging expired records";
+        let purging = async |connected: &mut Connected<D>| {
+            let session = &mut connected.session();
+            self.statements.purge(session, limit, keep).await
+        };
+        let gone = self.connections.run_again(DOING, purging).await?;
+        for id in &gone {
+            self.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    pub(crate) async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let listing = async |connected: &mut Connected<D>| {
+            let session = &mut connected.session();
+            self.statements.scan(session, after, limit).await
+        };
+        self.connections.run_again("listing records", listing).await
+    }
+}
