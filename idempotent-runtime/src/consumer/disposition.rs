@@ -12,6 +12,7 @@ use crate::{
     identity::RecordId,
     key::Key,
     observe::{CallReport, FrontEndEvent},
+    outcome::OutOfOrder,
     policy::Verdict,
     request::INBOX,
     sha256::sha256,
@@ -114,6 +115,7 @@ impl Judge<'_> {
             Ok(()) if unwritten => self.retry(None),
             Ok(()) => Disposition::Ack { replayed },
             Err(Failure::Refused(error)) => self.refused(error),
+            Err(Failure::OutOfOrder(_)) => self.refused(OutOfOrder::NO_NUMBER),
             Err(Failure::TooOften) => Disposition::DeadLetter {
                 reason: DeadLetterReason::Exhausted,
                 error: None,

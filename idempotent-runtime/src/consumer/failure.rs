@@ -10,7 +10,7 @@ use std::{
 use crate::transaction::RetryIf;
 use crate::{
     error::{BoxError, Error, mark},
-    outcome::{Encoder, OnError, Outline, Stored},
+    outcome::{Encoder, OnError, OutOfOrder, Outline, Stored},
     policy::Verdict,
 };
 
@@ -21,6 +21,8 @@ pub enum Failure<E> {
     Handler(E),
     /// The call was refused.
     Refused(Error),
+    /// Its number is not the next one.
+    OutOfOrder(OutOfOrder),
     /// It was delivered too often, and the handler did not run.
     TooOften,
     /// The handler gave an error, which was recorded, and this call cannot read it back.
@@ -38,6 +40,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
         match self {
             Self::Handler(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
+            Self::OutOfOrder(_) => f.write_str("the number is not the next one"),
             Self::TooOften => f.write_str("the message was delivered too often"),
             Self::Unread(error) => error.fmt(f),
         }
@@ -49,7 +52,7 @@ impl<E: StdError + 'static> StdError for Failure<E> {
         match self {
             Self::Handler(error) => Some(error),
             Self::Refused(error) => Some(error),
-            Self::TooOften => None,
+            Self::OutOfOrder(_) | Self::TooOften => None,
             Self::Unread(error) => Some(&**error),
         }
     }
@@ -101,10 +104,14 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &VerdictRecorder<P> {
     fn verdict(&self, error: &Failure<E>, usual: Verdict) -> Verdict {
         let verdict = match error {
             Failure::Handler(error) => self.inner.verdict(error, usual),
-            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => Verdict::Release,
+            _ => Verdict::Release,
         };
         self.note(verdict);
         verdict
+    }
+
+    fn out_of_order(why: OutOfOrder) -> Option<Failure<E>> {
+        Some(Failure::OutOfOrder(why))
     }
 
     fn encode(&self, error: &Failure<E>, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
@@ -150,7 +157,7 @@ impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for HandlerErrors<Q> {
     fn is_reason(&self, error: &Failure<E>) -> bool {
         match error {
             Failure::Handler(error) => self.0.is_reason(error),
-            Failure::Refused(_) | Failure::TooOften | Failure::Unread(_) => false,
+            _ => false,
         }
     }
 }

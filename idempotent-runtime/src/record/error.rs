@@ -225,31 +225,6 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The number is below the last one: a [`Decision`](crate::sequence::Decision) tells this.
-    #[doc(hidden)]
-    #[error("a larger number of `{operation}` has been applied: the last one is {last}")]
-    #[non_exhaustive]
-    Past {
-        /// The operation.
-        operation: Arc<str>,
-        /// The last number.
-        last: u64,
-    },
-
-    /// The number does not follow the last one: a [`Decision`](crate::sequence::Decision) tells
-    /// this.
-    #[doc(hidden)]
-    #[error("the next number of `{operation}` is {expected}, and not {got}")]
-    #[non_exhaustive]
-    Gap {
-        /// The operation.
-        operation: Arc<str>,
-        /// The number that comes next.
-        expected: u64,
-        /// The number of this call.
-        got: u64,
-    },
-
     /// The message cannot be sent. Nothing was written.
     #[cfg(feature = "_sql")]
     #[error("a message of the topic `{topic}` cannot be sent: {reason}")]

@@ -43,6 +43,30 @@ impl<T, E> Outcome for Result<T, E> {
     }
 }
 
+/// The answer to a number that is not the next one of its stream. No error of an application's is
+/// made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfOrder {
+    /// A larger number has been applied: the last one is this.
+    Past {
+        /// The last number.
+        last: u64,
+    },
+    /// A number is missing before it.
+    Gap {
+        /// The number that comes next.
+        expected: u64,
+        /// The number of this call.
+        got: u64,
+    },
+}
+
+impl OutOfOrder {
+    /// Refuses a call without a number, which never gets this answer.
+    pub(crate) const NO_NUMBER: Error =
+        Error::InvalidPolicy("the record of this key is a stream of numbers: call its `Sequence`");
+}
+
 /// An error type that can say that a call got no answer.
 #[diagnostic::on_unimplemented(
     message = "the error type `{Self}` cannot say that a call got no answer",

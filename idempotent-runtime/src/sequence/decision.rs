@@ -7,7 +7,7 @@ use crate::{
     consumer::{Disposition, failure::Failure},
     error::Error,
     observe::CallReport,
-    outcome::FromRefusal,
+    outcome::{FromRefusal, OutOfOrder},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -76,8 +76,8 @@ pub(super) fn decide<T, E: FromRefusal>(
             report if report.is_of_another() => Ok(Decision::Replayed(value)),
             _ => Ok(Decision::Applied(value)),
         },
-        Err(Failure::Refused(Error::Past { last, .. })) => Ok(Decision::Past { last }),
-        Err(Failure::Refused(Error::Gap { expected, got, .. })) => {
+        Err(Failure::OutOfOrder(OutOfOrder::Past { last })) => Ok(Decision::Past { last }),
+        Err(Failure::OutOfOrder(OutOfOrder::Gap { expected, got })) => {
             Ok(Decision::Gap { expected, got })
         }
         Err(Failure::Refused(error)) => Err(E::from_refusal(error)),

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     consumer::failure::Failure, error::Error, fingerprint::Fingerprint, handle::Idempotency,
-    identity::RecordId, policy::Verdict, request::Request,
+    identity::RecordId, outcome::OutOfOrder, policy::Verdict, request::Request,
 };
 
 /// At which failure in a row it is logged first; from then on at each doubling.
@@ -46,7 +46,7 @@ impl Tried {
             Err(Failure::Refused(
                 error @ (Error::Commit { .. } | Error::TransactionEnded { .. }),
             )) => self.failed(error),
-            Ok(_) | Err(Failure::Handler(_) | Failure::Refused(Error::Past { .. })) => {
+            Ok(_) | Err(Failure::Handler(_) | Failure::OutOfOrder(OutOfOrder::Past { .. })) => {
                 self.handle.engine().failing().forget(&self.id, self.number);
             }
             Err(_) => {}

@@ -197,7 +197,7 @@ impl Reader {
         let length = item.len() - head.len() + attributes::length(head);
         if let [keyword, TokenTree::Ident(name), end, ..] = head
             && matches!(keyword, TokenTree::Ident(word) if word == "mod")
-            && is_semicolon(end)
+            && (is_semicolon(end) || matches!(end, TokenTree::Group(_)))
         {
             match attributes.iter().find_map(Attribute::path) {
                 Some(path) => self.read.test_files.push(path),

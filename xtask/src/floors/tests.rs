@@ -176,10 +176,11 @@ fn a_known_arrow_is_no_flaw_until_it_is_gone() {
 
 #[test]
 fn files_of_tests_are_known_by_their_declaration() {
-    let text = "#[cfg(test)]\nmod tests;\nmod real;\n#[cfg(all(test, unix))]\nmod more;";
+    let text = "#[cfg(test)]\nmod tests;\nmod real;\n#[cfg(all(test, unix))]\nmod more;
+        #[cfg(test)] mod inside { mod file; }";
     let read = read(text.parse().expect("it is Rust"), &["room".to_owned()]);
     let tests = |name: &str| vec!["room".to_owned(), name.to_owned()];
-    assert_eq!(read.tests, [tests("tests"), tests("more")]);
+    assert_eq!(read.tests, [tests("tests"), tests("more"), tests("inside")]);
 }
 
 #[test]

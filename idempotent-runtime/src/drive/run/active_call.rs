@@ -26,6 +26,7 @@ use crate::{
     error::Error,
     identity::RecordId,
     observe::{CallEvent, CallOutcome, CallReport, UnprotectedReason},
+    outcome::OutOfOrder,
     protocol::Ending,
     record::{FencingToken, Record, Time},
     request::{Asked, Protection, Request},
@@ -63,6 +64,8 @@ pub(crate) enum Instead {
     Recorded(Arc<Record>),
     /// There is no answer.
     Refused(Error),
+    /// Its number is not the next one.
+    OutOfOrder(OutOfOrder),
 }
 
 /// A call that would wait for a lock which its own task holds.
@@ -151,6 +154,7 @@ impl ActiveCall {
                 waited,
             } => Err(self.recorded(record, now, waited)),
             Admission::Refused(error) => Err(Instead::Refused(error)),
+            Admission::OutOfOrder(why) => Err(Instead::OutOfOrder(why)),
             Admission::Unprotected(why, id) => {
                 let attempt = self.unprotected(why, id);
                 Ok(self.begun(attempt))
@@ -290,6 +294,17 @@ impl ActiveCall {
     pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
         self.asking.answered(refusal);
         self.tell(refusal)
+    }
+
+    /// The same of a call whose number is not the next one. One that is past is answered for good.
+    pub(crate) fn answered_out_of_order(&mut self, why: OutOfOrder) -> CallReport {
+        let is_gap = matches!(why, OutOfOrder::Gap { .. });
+        self.asking.note(is_gap);
+        self.outcome = match is_gap {
+            true => CallOutcome::Gap,
+            false => CallOutcome::Past,
+        };
+        self.tell(None)
     }
 
     fn tell(&mut self, refusal: Option<&Error>) -> CallReport {

@@ -16,6 +16,7 @@ use crate::{
     error::Error,
     identity::RecordId,
     observe::UnprotectedReason,
+    outcome::OutOfOrder,
     policy::{InFlight, OnOutage},
     protocol::{Claim, ClaimDecision, Meaning, decide, first, sequence::StoredStream},
     record::{Draft, FencingToken, Record, Time, TokenRule, Version},
@@ -36,6 +37,8 @@ pub(crate) enum Admission {
     },
     /// There is no answer.
     Refused(Error),
+    /// Its number is not the next one.
+    OutOfOrder(OutOfOrder),
     /// Its body runs without a record, and names what it hands downstream by this identity.
     Unprotected(UnprotectedReason, RecordId),
 }
@@ -240,7 +243,7 @@ impl<'a> Admitting<'a> {
             Next::WaitForGap(expected) => {
                 let later = Box::pin(self.wait_for_gap(expected, snapshot.record.as_deref())).await;
                 *refusals = Refusals::default();
-                later.map(Some).map_err(Admission::Refused)
+                later.map(Some)
             }
         }
     }

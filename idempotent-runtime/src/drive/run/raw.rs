@@ -6,6 +6,7 @@ use crate::{
     attempt::Attempt,
     error::Error,
     observe::CallReport,
+    outcome::OutOfOrder,
     policy::OnCrash,
     protocol::Ending,
     record::RawEnding,
@@ -76,6 +77,7 @@ impl Codec<RawEnding> for Raw {
     async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> Self::Answer {
         let outcome = match instead {
             Instead::Refused(error) => Err(error),
+            Instead::OutOfOrder(_) => Err(OutOfOrder::NO_NUMBER),
             Instead::Recorded(record) => match &record.outcome {
                 Some(outcome) if is_kept(&record) => Ok(outcome.clone()),
                 _ => Err(Error::NotReplayable {

@@ -17,7 +17,7 @@ use crate::{
     attempt::{self, Attempt, Stage},
     error::Error,
     observe::CallReport,
-    outcome::{FromRefusal, Keep, OnError, Outcome},
+    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
     policy::Reconciled,
     protocol::Ending,
     record::RawOutcome,
@@ -174,6 +174,13 @@ impl<P, K> Typed<P, K> {
                 within(call.span(), pin!(read(&call.request, self, &record))).await
             }
             Instead::Refused(error) => Err(error),
+            Instead::OutOfOrder(why) => match P::out_of_order(why) {
+                Some(error) => {
+                    let how = call.answered_out_of_order(why);
+                    return (R::from_result(Err(error)), how);
+                }
+                None => Err(OutOfOrder::NO_NUMBER),
+            },
         };
         let how = call.answered(result.as_ref().err());
         let result = result.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));

@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     handle::Idempotency,
     observe::CallReport,
-    outcome::{FromRefusal, Keep, OnError, Outcome},
+    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
     policy::InFlight,
     race::race,
     record::{Record, State},
@@ -156,50 +156,57 @@ impl<'h> Tries<'h> {
         Ok(())
     }
 
-    /// Waits until the reason of this error may be gone; the error, where it has waited for long
+    /// Waits until a call outside may have left the key; this error, where it has waited for long
     /// enough.
     pub(super) async fn wait_outside(
         &mut self,
         call: &ActiveCall,
         error: Error,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Instead> {
         let timer = self.handle.timer();
-        let is_gap = matches!(error, Error::Gap { .. });
-        let until = match is_gap {
-            true => self.gap_until,
-            false => self.until,
-        };
-        let left = until.saturating_sub(timer.now());
+        let left = self.until.saturating_sub(timer.now());
         if left.is_zero() {
-            return Err(error);
+            return Err(Instead::Refused(error));
         }
-        let limit = timer.sleep_until(until);
-        if is_gap {
-            // The missing number may come in this process.
-            self.turn = None;
-            race(wait_for_gap(call, left), limit).await;
-            if call.request.in_flight != InFlight::Reject {
-                // It may still run.
-                self.until = self.until.max(self.gap_until);
-            }
-            self.take_turn(call).await?;
-            self.has_gone_on();
-        } else {
-            race(wait_for_holder(call, left), limit).await;
-            self.has_waited = true;
+        let limit = timer.sleep_until(self.until);
+        race(wait_for_holder(call, left), limit).await;
+        self.has_waited = true;
+        Ok(())
+    }
+
+    /// Waits until the numbers that are missing may be there, which may come in this process; the
+    /// gap, where it has waited for long enough.
+    pub(super) async fn wait_for_number(
+        &mut self,
+        call: &ActiveCall,
+        gap: OutOfOrder,
+    ) -> Result<(), Instead> {
+        let timer = self.handle.timer();
+        let left = self.gap_until.saturating_sub(timer.now());
+        if left.is_zero() {
+            return Err(Instead::OutOfOrder(gap));
         }
+        self.turn = None;
+        let limit = timer.sleep_until(self.gap_until);
+        race(wait_for_gap(call, left), limit).await;
+        if call.request.in_flight != InFlight::Reject {
+            // The missing number may still run.
+            self.until = self.until.max(self.gap_until);
+        }
+        self.take_turn(call).await.map_err(Instead::Refused)?;
+        self.has_gone_on();
         Ok(())
     }
 
     /// Waits until the database may be free of another transaction, which has the whole of it and
     /// perhaps the key; an error, where it has waited for long enough.
-    pub(super) async fn wait_for_writer(&mut self, call: &ActiveCall) -> Result<(), Error> {
+    pub(super) async fn wait_for_writer(&mut self, call: &ActiveCall) -> Result<(), Instead> {
         let timer = self.handle.timer();
         self.has_waited = true;
         let now = timer.now();
         let left = self.in_database().saturating_sub(now);
         if left.is_zero() {
-            return Err(self.held(call));
+            return Err(Instead::Refused(self.held(call)));
         }
         timer.sleep(PAUSE.min(left)).await;
         Ok(())

@@ -15,7 +15,7 @@ use crate::{
     attempt::Attempt,
     error::Error,
     observe::RecordChange,
-    outcome::{FromRefusal, Keep, OnError, Outcome},
+    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
     policy::OnCrash,
     protocol::Ending,
     race::race,
@@ -46,6 +46,8 @@ pub(super) enum Held {
     /// A call outside a transaction holds the key. Inside is the error that refuses this call if
     /// the wait for the key is too long.
     Key(Error),
+    /// A number before its own is missing.
+    Gap(OutOfOrder),
     /// Another transaction has the whole database, and perhaps the key.
     Writer,
 }
@@ -138,9 +140,10 @@ where
     async fn wait(&mut self, why: Held) -> Result<(), Self::Answer> {
         let waited = match why {
             Held::Key(error) => self.tries.wait_outside(self.call, error).await,
+            Held::Gap(gap) => self.tries.wait_for_number(self.call, gap).await,
             Held::Writer => self.tries.wait_for_writer(self.call).await,
         };
-        waited.map_err(|error| self.refused(error))
+        waited.map_err(Answered::Instead)
     }
 
     fn tries_again(&self) {
@@ -177,8 +180,11 @@ where
             Err(instead) => instead,
         };
         Err(match instead {
-            Instead::Refused(error @ (Error::InProgress { .. } | Error::Gap { .. })) => {
+            Instead::Refused(error @ Error::InProgress { .. }) => {
                 Ok(Left::RollBack(Turn::Wait(Held::Key(error))))
+            }
+            Instead::OutOfOrder(gap @ OutOfOrder::Gap { .. }) => {
+                Ok(Left::RollBack(Turn::Wait(Held::Gap(gap))))
             }
             // Such a refusal may have been written.
             Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. }) => {

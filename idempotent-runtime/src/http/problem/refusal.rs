@@ -25,12 +25,9 @@ impl From<&Error> for Problem {
                 Self::new(Kind::OutcomeUnknown)
             }
             Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::ResultOutOfReach),
-            // A sequence tells these two as a decision.
-            Error::Past { .. }
-            | Error::Gap { .. }
-            | Error::NotLoaded { .. }
-            | Error::Unreadable { .. }
-            | Error::NotReplayable { .. } => Self::new(Kind::ResultUnavailable),
+            Error::NotLoaded { .. } | Error::Unreadable { .. } | Error::NotReplayable { .. } => {
+                Self::new(Kind::ResultUnavailable)
+            }
             Error::Expired { .. } => Self::new(Kind::ResultExpired),
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
             Error::InvalidKey {

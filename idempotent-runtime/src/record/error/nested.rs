@@ -29,7 +29,6 @@ impl Error {
             Self::KeyReused { .. } | Self::InvalidKey { .. } | Self::InvalidArguments { .. } => {
                 true
             }
-            Self::Past { .. } => true,
             #[cfg(feature = "_sql")]
             Self::InvalidMessage { .. } | Self::MessageChanged { .. } => true,
             _ => false,

@@ -1,6 +1,6 @@
 //! The verdict on an `Err`: recorded, released, or left uncertain.
 
-use super::{Encoder, Outline, StorableError, Stored};
+use super::{Encoder, OutOfOrder, Outline, StorableError, Stored};
 use crate::{
     error::BoxError,
     fingerprint::outline,
@@ -36,6 +36,12 @@ pub trait OnError<E> {
     /// Tells whether what was decoded is the error that was encoded.
     #[doc(hidden)]
     fn is_copy(error: &E, copy: &E) -> bool;
+    /// Makes an error of a number that is not the next one, if it judges calls with numbers.
+    #[doc(hidden)]
+    fn out_of_order(why: OutOfOrder) -> Option<E> {
+        let _ = why;
+        None
+    }
     /// Notes what became of an error that could not be recorded, whatever the verdict was.
     #[doc(hidden)]
     fn carried_out(&self, verdict: Verdict) {

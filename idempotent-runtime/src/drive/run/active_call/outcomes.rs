@@ -36,8 +36,6 @@ pub(super) fn answer_of(error: &Error) -> CallOutcome {
             CallOutcome::NotReplayable
         }
         Error::Expired { .. } => CallOutcome::Expired,
-        Error::Past { .. } => CallOutcome::Past,
-        Error::Gap { .. } => CallOutcome::Gap,
         Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
             CallOutcome::StoreFailed
         }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     attempt::is_own,
     error::Error,
+    outcome::OutOfOrder,
     protocol::{self, ClaimDecision, Meaning, sequence::StoredStream},
     record::{Record, State, Time, Version},
     run::held::ClaimGrant,
@@ -56,8 +57,10 @@ impl Admitting<'_> {
         let refused = |error| Next::Done(Admission::Refused(error));
         let decision = match self.claim.next(snapshot, Version::random) {
             protocol::Next::Decided(decision) => decision,
-            protocol::Next::Past(last) => return refused(self.past(last)),
-            protocol::Next::Gap(expected) => return refused(self.gap(expected)),
+            protocol::Next::Past(last) => {
+                return Next::Done(Admission::OutOfOrder(OutOfOrder::Past { last }));
+            }
+            protocol::Next::Gap(expected) => return Next::Done(self.gap(expected)),
             protocol::Next::AwaitGap(expected) => return Next::WaitForGap(expected),
             protocol::Next::Overtaken(record) => {
                 return refused(self.in_progress(&record, snapshot.now, OVERTAKEN));

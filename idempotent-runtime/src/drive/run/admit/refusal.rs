@@ -6,6 +6,7 @@ use super::{Admission, Admitting};
 use crate::{
     error::Error,
     observe::RecordChange,
+    outcome::OutOfOrder,
     protocol::{
         Meaning,
         sequence::{Damaged, StoredStream},
@@ -41,17 +42,9 @@ impl Admitting<'_> {
         }
     }
 
-    pub(super) fn past(&self, last: u64) -> Error {
-        let operation = self.operation();
-        Error::Past { operation, last }
-    }
-
-    pub(in crate::drive::run) fn gap(&self, expected: u64) -> Error {
-        Error::Gap {
-            operation: self.operation(),
-            expected,
-            got: self.claim.numbered.map_or(0, |numbered| numbered.number),
-        }
+    pub(in crate::drive::run) fn gap(&self, expected: u64) -> Admission {
+        let got = self.claim.numbered.map_or(0, |numbered| numbered.number);
+        Admission::OutOfOrder(OutOfOrder::Gap { expected, got })
     }
 
     /// Tells that a record was left to be settled, and gives the error that refuses the call.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Admitting;
+use super::{Admission, Admitting};
 use crate::{
     engine::retries::{RETRIES, Retries},
     error::Error,
@@ -93,7 +93,7 @@ impl Admitting<'_> {
         &mut self,
         expected: u64,
         record: Option<&Record>,
-    ) -> Result<Snapshot, Error> {
+    ) -> Result<Snapshot, Admission> {
         let handle = &self.request.handle;
         let now = handle.timer().now();
         let deadline = self.gap_deadline;
@@ -120,7 +120,8 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(left)).await;
         }
-        Ok(self.look_again(deadline).await?)
+        let looked = self.look_again(deadline).await;
+        looked.map_err(|error| Admission::Refused(error.into()))
     }
 
     /// Looks at the record after waiting. Another call holds or held it, so no outage lets this

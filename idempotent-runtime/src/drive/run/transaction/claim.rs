@@ -12,6 +12,7 @@ use crate::{
     engine::swap::answered,
     error::Error,
     observe::RecordChange,
+    outcome::OutOfOrder,
     policy::OnCrash,
     protocol::{Claim, Ending, Holding, Meaning, sequence::StoredStream},
     race::race,
@@ -125,7 +126,7 @@ impl Admitting<'_> {
                 }
                 Next::Done(admission) => return Err(admission),
                 Next::WaitForGap(expected) => {
-                    return Err(Admission::Refused(self.gap(expected)));
+                    return Err(self.gap(expected));
                 }
                 // It does not wait with a transaction open: the other one may wait for the locks of
                 // that.
@@ -160,7 +161,8 @@ impl ActiveCall {
         match admitting.decide(&snapshot, Duration::ZERO) {
             Next::Done(
                 admission @ (Admission::Recorded { .. }
-                | Admission::Refused(Error::Past { .. } | Error::KeyReused { .. })),
+                | Admission::OutOfOrder(OutOfOrder::Past { .. })
+                | Admission::Refused(Error::KeyReused { .. })),
             ) => self.admitted(admission).err(),
             _ => None,
         }

@@ -20,6 +20,7 @@ on_every_database![
     a_number_that_waits_for_a_gap_holds_no_connection,
     smaller_numbers_are_answered_while_a_transaction_is_open,
     a_number_that_vanished_outside_is_taken_over_inside,
+    no_error_of_the_application_is_made_of_a_number_out_of_order,
 ];
 
 pub(super) type Placed = Result<Decision<i64>, PlaceError>;
@@ -217,4 +218,46 @@ async fn a_number_that_vanished_outside_is_taken_over_inside<S: Shop<Database: S
     assert_applied(plain(place(&shop, &stream(&shop), 2).await), 2);
     assert_applied(plain(place(&shop, &stream(&shop), 3).await), 3);
     assert_eq!(shop.orders().await, [1, 2, 3]);
+}
+
+/// An error that is made of no refusal.
+#[derive(Debug, thiserror::Error)]
+#[error("made of {0}")]
+struct Untouched(#[source] sqlx::Error);
+
+impl From<Error> for Untouched {
+    fn from(error: Error) -> Self {
+        panic!("an application sees `{error}`");
+    }
+}
+
+async fn no_error_of_the_application_is_made_of_a_number_out_of_order<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let stream = stream(&shop);
+    for number in 1..=2 {
+        assert_applied(plain(place(&shop, &stream, number).await), number);
+    }
+    let gap = Decision::Gap {
+        expected: 3,
+        got: 9,
+    };
+    let waits = stream.clone().wait_for_gap(Duration::from_millis(100));
+    for (number, decision) in [(1, Decision::Past { last: 2 }), (9, gap)] {
+        for stream in [&stream, &waits] {
+            let call = || stream.clone().number(number);
+            let outside = call().run(|_| async { Ok::<_, Untouched>(0_u64) });
+            assert_eq!(outside.await.expect("a decision"), decision);
+            let own = async |_: &mut _| Ok::<_, Untouched>(0_u64);
+            let own = call().transact(shop.pool(), own);
+            assert_eq!(own.await.expect("a decision"), decision);
+        }
+        let mut tx = shop.begin().await.expect("a transaction");
+        let staged = stream.clone().number(number);
+        let staged = staged.run_in(&mut *tx, async |_| Ok::<_, Untouched>(0_u64));
+        let committed = staged.await.commit(tx).await;
+        assert_eq!(committed.expect("a decision"), decision);
+    }
 }
