@@ -46,19 +46,15 @@ use crate::{
 #[must_use = "a call does nothing until it is run"]
 pub struct CallBuilder<P = Recorded, K = Whole> {
     pub(super) call: Call,
-    pub(super) on_error: P,
-    pub(super) keep: K,
+    pub(super) typed: Typed<P, K>,
 }
 
 impl CallBuilder<Recorded, Whole> {
     pub(crate) fn new(handle: &Idempotency, name: Arc<str>) -> Self {
         let mut call = Call::named(name);
         call.handle(handle);
-        Self {
-            call,
-            on_error: Recorded,
-            keep: Whole,
-        }
+        let typed = Typed::whole(Recorded);
+        Self { call, typed }
     }
 }
 
@@ -175,23 +171,23 @@ impl<P, K> CallBuilder<P, K> {
     /// An `Err` is the outcome, whatever the handle's default is. In a transaction of the
     /// application's it has to be said: see [`run_in`](Self::run_in).
     pub fn record_errors(self) -> CallBuilder<Replayed, K> {
-        self.with_on_error(Replayed)
+        self.with(|typed| typed.with_on_error(Replayed))
     }
 
     /// An `Err` says that nothing happened: the record is released, and a retry runs again.
     pub fn release_errors(self) -> CallBuilder<Released, K> {
-        self.with_on_error(Released)
+        self.with(|typed| typed.with_on_error(Released))
     }
 
     /// An `Err` says that it is unknown what happened: the record becomes *uncertain*.
     pub fn uncertain_errors(self) -> CallBuilder<LeftUncertain, K> {
-        self.with_on_error(LeftUncertain)
+        self.with(|typed| typed.with_on_error(LeftUncertain))
     }
 
     /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded)
     /// decides, error by error.
     pub fn classify_errors<F>(self, classify: F) -> CallBuilder<Classified<F>, K> {
-        self.with_on_error(Classified(classify))
+        self.with(|typed| typed.with_on_error(Classified(classify)))
     }
 
     /// Reads what older versions of the program stored.
@@ -221,12 +217,12 @@ impl<P, K> CallBuilder<P, K> {
     /// # Ok(()) }
     /// ```
     pub fn upgrade<F>(self, upgrade: F) -> CallBuilder<P, Upgraded<F>> {
-        self.with_keep(Upgraded(upgrade))
+        self.with(|typed| typed.with_keep(Upgraded(upgrade)))
     }
 
     /// Stores only what `save` makes of the value, and reads the value back with `load`.
     pub fn reference<S, L>(self, save: S, load: L) -> CallBuilder<P, Reference<S, L>> {
-        self.with_keep(Reference(save, load))
+        self.with(|typed| typed.with_keep(Reference(save, load)))
     }
 
     /// Runs the call.
@@ -271,12 +267,8 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = R>,
     {
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: self.keep,
-        };
         match self.call.prepare() {
-            Ok(request) => run(ActiveCall::new(request), typed, body).await,
+            Ok(request) => run(ActiveCall::new(request), self.typed, body).await,
             Err(error) => (refused(error), CallReport::Refused),
         }
     }
@@ -309,12 +301,12 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = R> + Send + 'static,
     {
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: self.keep,
-        };
         match self.call.prepare() {
-            Ok(request) => run_detached(ActiveCall::new(request), typed, body).await.0,
+            Ok(request) => {
+                run_detached(ActiveCall::new(request), self.typed, body)
+                    .await
+                    .0
+            }
             Err(error) => refused(error),
         }
     }
@@ -355,19 +347,8 @@ impl<P, K> CallBuilder<P, K> {
         .await
     }
 
-    fn with_on_error<Q>(self, on_error: Q) -> CallBuilder<Q, K> {
-        CallBuilder {
-            call: self.call,
-            on_error,
-            keep: self.keep,
-        }
-    }
-
-    fn with_keep<Q>(self, keep: Q) -> CallBuilder<P, Q> {
-        CallBuilder {
-            call: self.call,
-            on_error: self.on_error,
-            keep,
-        }
+    fn with<Q, L>(self, change: impl FnOnce(Typed<P, K>) -> Typed<Q, L>) -> CallBuilder<Q, L> {
+        let (call, typed) = (self.call, change(self.typed));
+        CallBuilder { call, typed }
     }
 }

@@ -2,9 +2,7 @@
 
 use super::{CallBuilder, refused};
 use crate::{
-    error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
-    run::Typed,
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
 
@@ -101,6 +99,13 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// Dropped at any time, record and rows stand together, or neither does. The connection is
     /// closed then, and does not go back to the pool.
+    ///
+    /// [`Error::Commit`]: crate::Error::Commit
+    /// [`Error::CommitUnknown`]: crate::Error::CommitUnknown
+    /// [`Error::InProgress`]: crate::Error::InProgress
+    /// [`Error::InvalidPolicy`]: crate::Error::InvalidPolicy
+    /// [`Error::Store`]: crate::Error::Store
+    /// [`Error::TransactionEnded`]: crate::Error::TransactionEnded
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -115,23 +120,13 @@ impl<P, K> CallBuilder<P, K> {
         K: Keep<R::Value> + Clone,
         F: AsyncFnOnce(&mut <T::Database as sqlx::Database>::Connection) -> R + Clone,
     {
-        let policy = self.call.policy();
-        if policy.lease.is_some() || policy.on_crash.is_some() || policy.on_outage.is_some() {
-            self.call.refuse(Error::InvalidPolicy(
-                "`lease`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
-            ));
-        }
-        if self.call.has_old_identity() {
-            self.call.refuse(Error::InvalidPolicy(
-                "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out",
-            ));
-        }
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: self.keep,
-        };
+        self.call.in_transaction(true);
         match self.call.prepare() {
-            Ok(request) => transact(request, typed, pool.into_transact(), body).await.0,
+            Ok(request) => {
+                transact(request, self.typed, pool.into_transact(), body)
+                    .await
+                    .0
+            }
             Err(error) => refused(error),
         }
     }

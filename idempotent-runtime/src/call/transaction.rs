@@ -2,7 +2,6 @@
 
 use super::{CallBuilder, refused};
 use crate::{
-    error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::Verdict,
     request::Call,
@@ -169,6 +168,11 @@ impl<P, K> CallBuilder<P, K> {
     /// committed. On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server if it is
     /// dropped while it prepares a statement. The rollback then never comes back. Close the
     /// connection instead, or give the rollback a time-out.
+    ///
+    /// [`Error::InProgress`]: crate::Error::InProgress
+    /// [`Error::InvalidPolicy`]: crate::Error::InvalidPolicy
+    /// [`Error::Store`]: crate::Error::Store
+    /// [`Error::TransactionEnded`]: crate::Error::TransactionEnded
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
@@ -182,30 +186,12 @@ impl<P, K> CallBuilder<P, K> {
         K: Keep<R::Value> + Clone,
         F: AsyncFnOnce(&mut C) -> R,
     {
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: self.keep,
-        };
-        let policy = self.call.policy();
-        if policy.lease.is_some()
-            || policy.in_flight.is_some()
-            || policy.on_crash.is_some()
-            || policy.on_outage.is_some()
-        {
-            self.call.refuse(Error::InvalidPolicy(
-                "`lease`, `in_flight`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
-            ));
-        }
-        if self.call.has_old_identity() {
-            self.call.refuse(Error::InvalidPolicy(
-                "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out",
-            ));
-        }
+        self.call.in_transaction(false);
         match self.call.prepare() {
             Ok(mut request) => {
                 // A caller who rolls back on an `Err` would forget a recorded one.
                 request.on_error = Verdict::Release;
-                run_in(request, typed, connection, body).await.answer
+                run_in(request, self.typed, connection, body).await.answer
             }
             Err(error) => refused(error),
         }

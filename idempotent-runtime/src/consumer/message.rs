@@ -18,7 +18,7 @@ use crate::{
     identity::RecordId,
     key::{Key, KeyError},
     observe::CallReport,
-    outcome::{Classified, LeftUncertain, OnError, Recorded, Released, Whole},
+    outcome::{Classified, LeftUncertain, OnError, Recorded, Released},
     policy::{OnMissingKey, OnOutage, Verdict},
     record::Subject,
     request::{Call, Fingerprintable, Request},
@@ -249,11 +249,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             async move { handled.await.map(drop).map_err(Failure::Handler) }
         };
         self.dispose(&hold, async |request, on_error| {
-            let typed = Typed {
-                on_error,
-                keep: Whole,
-            };
-            run(ActiveCall::new(request), typed, handled).await
+            run(ActiveCall::new(request), Typed::whole(on_error), handled).await
         })
         .await
     }

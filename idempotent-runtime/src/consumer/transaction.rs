@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::BoxError,
     observe::CallReport,
-    outcome::{OnError, Whole},
+    outcome::OnError,
     record::{Record, State, Version},
     run::{Typed, run_in},
     store::{SqlConnection, is_aborted},
@@ -65,11 +65,7 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         self.dispose(hold, async |request, on_error| {
-            let typed = Typed {
-                on_error,
-                keep: Whole,
-            };
-            transact(request, typed, settings, handled).await
+            transact(request, Typed::whole(on_error), settings, handled).await
         })
         .await
     }
@@ -103,11 +99,7 @@ impl<P> Delivery<'_, P, Numbered> {
         };
         let mut proof = Proof::Commit;
         let decided = self.decide(&hold, async |request, on_error| {
-            let typed = Typed {
-                on_error,
-                keep: Whole,
-            };
-            let finished = run_in(request, typed, connection, handled).await;
+            let finished = run_in(request, Typed::whole(on_error), connection, handled).await;
             proof = Proof::of(finished.written, &finished.report);
             (finished.answer, finished.report)
         });

@@ -183,11 +183,6 @@ impl Call {
         }
     }
 
-    #[cfg(feature = "_sql")]
-    pub(crate) fn has_old_identity(&self) -> bool {
-        self.0.old_key.is_some() || self.0.old_name.is_some()
-    }
-
     /// Adds an argument to the fingerprint.
     pub fn argument<T: Fingerprintable + ?Sized>(&mut self, name: &'static str, value: &T) {
         self.0.arguments.argument(name, value);
@@ -224,13 +219,6 @@ impl Call {
 
     pub(crate) fn in_scope(&mut self, scope: Option<Result<Key, KeyError>>) {
         self.0.scope = scope;
-    }
-
-    /// Whether it waits for numbers that are missing.
-    #[cfg(feature = "_sql")]
-    pub(crate) fn waits_for_gaps(&self) -> bool {
-        let patience = self.0.numbered.map_or(Duration::ZERO, |it| it.patience);
-        !patience.is_zero()
     }
 
     /// Has it wait for another call only in this room.

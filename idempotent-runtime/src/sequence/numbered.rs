@@ -9,9 +9,7 @@ use super::{
 use crate::{
     attempt::Attempt,
     consumer::failure::{Failure, VerdictRecorder},
-    outcome::{
-        Classified, FromRefusal, LeftUncertain, OnError, Recorded, Released, Storable, Whole,
-    },
+    outcome::{Classified, FromRefusal, LeftUncertain, OnError, Recorded, Released, Storable},
     request::{Call, Fingerprintable},
     run::{ActiveCall, Typed, run},
 };
@@ -107,10 +105,7 @@ impl<P> NumberedCall<P> {
         B: Future<Output = Result<T, E>>,
     {
         let recorder = VerdictRecorder::exact(self.on_error);
-        let typed = Typed {
-            on_error: &recorder,
-            keep: Whole,
-        };
+        let typed = Typed::whole(&recorder);
         let request = match self.call.prepare() {
             Ok(request) => request,
             Err(error) => return Err(E::from_refusal(error)),

@@ -16,7 +16,7 @@ use crate::{
     handle::Idempotency,
     identity::RecordId,
     observe::CallReport,
-    outcome::{FromRefusal, OnError, Storable, Whole},
+    outcome::{FromRefusal, OnError, Storable},
     policy::Verdict,
     protocol::read,
     record::{State, Version},
@@ -24,13 +24,6 @@ use crate::{
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
-
-const OF_THE_TRANSACTION: Error = Error::InvalidPolicy(
-    "`lease` and `on_crash` have no meaning in a transaction, which holds the number itself: leave them out",
-);
-const WAITS: Error = Error::InvalidPolicy(
-    "`in_flight` and `wait_for_gap` have no meaning in a transaction of yours, which would stay open meanwhile: leave them out",
-);
 
 impl<P> NumberedCall<P> {
     /// Runs the body in a transaction of its own, as
@@ -55,19 +48,13 @@ impl<P> NumberedCall<P> {
         P: OnError<E>,
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
-        let policy = self.call.policy();
-        if policy.lease.is_some() || policy.on_crash.is_some() {
-            self.call.refuse(OF_THE_TRANSACTION);
-        }
+        self.call.in_transaction(true);
         let request = match self.call.prepare() {
             Ok(request) => request,
             Err(error) => return Err(E::from_refusal(error)),
         };
         let recorder = VerdictRecorder::exact(self.on_error);
-        let typed = Typed {
-            on_error: &recorder,
-            keep: Whole,
-        };
+        let typed = Typed::whole(&recorder);
         let tried = Tried::of(&request, self.number);
         let settings = pool.into_transact().map_retry_if(HandlerErrors);
         let body = async move |tx: &mut <D::Database as Database>::Connection| {
@@ -98,15 +85,7 @@ impl<P> NumberedCall<P> {
         P: OnError<E>,
         F: AsyncFnOnce(&mut C) -> Result<T, E>,
     {
-        if self.call.waits_for_gaps() {
-            self.call.refuse(WAITS);
-        }
-        let policy = self.call.policy();
-        if policy.lease.is_some() || policy.on_crash.is_some() {
-            self.call.refuse(OF_THE_TRANSACTION);
-        } else if policy.in_flight.is_some() {
-            self.call.refuse(WAITS);
-        }
+        self.call.in_transaction(false);
         let operation = self.operation;
         let staged = |decided, commits, moved| StagedNumber {
             operation: Arc::clone(&operation),
@@ -126,10 +105,7 @@ impl<P> NumberedCall<P> {
             version: None,
         };
         let recorder = VerdictRecorder::exact(self.on_error);
-        let typed = Typed {
-            on_error: &recorder,
-            keep: Whole,
-        };
+        let typed = Typed::whole(&recorder);
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
         let finished = run_in(request, typed, connection, body).await;
         let (result, report) = (finished.answer, finished.report);

@@ -72,8 +72,7 @@ where
             is_version: false,
         },
         body,
-        on_error: Released,
-        keep: Whole,
+        typed: Typed::whole(Released),
         undo: NoUndo,
         lives: PhantomData,
     }
@@ -88,8 +87,7 @@ type StepFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + '
 pub struct StepCall<'a, F, P = Released, K = Whole, U = NoUndo> {
     described: Described,
     body: F,
-    on_error: P,
-    keep: K,
+    typed: Typed<P, K>,
     undo: U,
     lives: PhantomData<&'a ()>,
 }
@@ -117,12 +115,12 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
 
     /// Reads what older versions of the program stored.
     pub fn upgrade<R>(self, upgrade: R) -> StepCall<'a, F, P, Upgraded<R>, U> {
-        self.with(|on_error, _| (on_error, Upgraded(upgrade)))
+        self.with(|typed| typed.with_keep(Upgraded(upgrade)))
     }
 
     /// Stores only what `save` makes of the value, and reads the value back with `load`.
     pub fn reference<S, L>(self, save: S, load: L) -> StepCall<'a, F, P, Reference<S, L>, U> {
-        self.with(|on_error, _| (on_error, Reference(save, load)))
+        self.with(|typed| typed.with_keep(Reference(save, load)))
     }
 
     /// A function from `&E` to [`Verdict`] or [`Unrecorded`](crate::Unrecorded) decides what
@@ -130,7 +128,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
     /// running, an uncertain one makes the call uncertain. If this is not set, no `Err` is
     /// recorded, and the step runs again in the next attempt.
     pub fn on_error<C>(self, classify: C) -> StepCall<'a, F, Classified<C>, K, U> {
-        self.with(|_, keep| (Classified(classify), keep))
+        self.with(|typed| typed.with_on_error(Classified(classify)))
     }
 
     /// Runs the body at most once. One more write says first that it has begun. If it has begun and
@@ -165,8 +163,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         let Self {
             mut described,
             body,
-            on_error,
-            keep,
+            typed,
             undo,
             lives,
         } = self;
@@ -189,8 +186,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         StepCall {
             described,
             body,
-            on_error,
-            keep,
+            typed,
             undo,
             lives,
         }
@@ -218,20 +214,20 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         StepCall {
             described: self.described,
             body: self.body,
-            on_error: self.on_error,
-            keep: self.keep,
+            typed: self.typed,
             undo: Undoable(undo, PhantomData),
             lives: self.lives,
         }
     }
 
-    fn with<Q, L>(self, change: impl FnOnce(P, K) -> (Q, L)) -> StepCall<'a, F, Q, L, U> {
-        let (on_error, keep) = change(self.on_error, self.keep);
+    fn with<Q, L>(
+        self,
+        change: impl FnOnce(Typed<P, K>) -> Typed<Q, L>,
+    ) -> StepCall<'a, F, Q, L, U> {
         StepCall {
             described: self.described,
             body: self.body,
-            on_error,
-            keep,
+            typed: change(self.typed),
             undo: self.undo,
             lives: self.lives,
         }
@@ -274,11 +270,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         K: Keep<T> + Clone,
         U: MayUndo<T, K>,
     {
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: self.keep,
-        };
-        let mut described = self.described;
+        let (typed, mut described) = (self.typed, self.described);
         described.undo = self.undo.any(&typed.keep, described.version);
         let asking = described.asking();
         // Boxed, so that the future of every step does not hold room for it.

@@ -164,10 +164,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
         Whole: Keep<T>,
         F: AsyncFnOnce(&mut DB::Connection, StepContext) -> Result<T, E> + Clone,
     {
-        let typed = Typed {
-            on_error: self.on_error,
-            keep: Whole,
-        };
+        let typed = Typed::whole(self.on_error);
         let asking = self.described.asking();
         let refused = |error: Error| {
             asking.answered(Some(&error));

@@ -4,7 +4,7 @@ use super::{described::Described, permit};
 use crate::{
     error::Error,
     fingerprint::Arguments,
-    outcome::{Released, Whole},
+    outcome::Released,
     policy::OnCrash,
     record::label::named,
     run::typed::{Typed, read::replay, record::keep},
@@ -62,10 +62,7 @@ pub async fn step_version(name: &'static str) -> Result<bool, Error> {
 }
 
 async fn recorded(described: Described) -> Result<bool, Error> {
-    let typed = Typed {
-        on_error: Released,
-        keep: Whole,
-    };
+    let typed = Typed::whole(Released);
     let (permit, stands) = match permit::begin(described).await? {
         permit::Begun::Unprotected(_) => return Ok(true),
         permit::Begun::Recorded(permit, step) => (permit, step),

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "_sql")]
+use super::Call;
 use super::{Asked, Description, Protection, Request};
 use crate::{
     error::Error,
@@ -20,6 +22,38 @@ pub(crate) const INBOX: &str = "inbox:";
 
 /// How the operations of sequences begin.
 pub(crate) const SEQUENCE: &str = "sequence:";
+
+#[cfg(feature = "_sql")]
+impl Call {
+    /// Refuses what has no meaning in a transaction, which holds the key itself. One that is not
+    /// our own would stay open while a call waits.
+    pub(crate) fn in_transaction(&mut self, is_own: bool) {
+        const NUMBER_WAITS: &str = "`in_flight` and `wait_for_gap` have no meaning in a transaction of yours, which would stay open meanwhile: leave them out";
+        let it = &*self.0;
+        let holds = it.policy.lease.is_some() || it.policy.on_crash.is_some();
+        let waits = !is_own && it.policy.in_flight.is_some();
+        let mistake = match it.numbered {
+            Some(number) if !is_own && !number.patience.is_zero() => NUMBER_WAITS,
+            Some(_) if holds => {
+                "`lease` and `on_crash` have no meaning in a transaction, which holds the number itself: leave them out"
+            }
+            Some(_) if waits => NUMBER_WAITS,
+            None if holds || waits || it.policy.on_outage.is_some() => match is_own {
+                true => {
+                    "`lease`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out"
+                }
+                false => {
+                    "`lease`, `in_flight`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out"
+                }
+            },
+            None if it.old_key.is_some() || it.old_name.is_some() => {
+                "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out"
+            }
+            _ => return,
+        };
+        self.refuse(Error::InvalidPolicy(mistake));
+    }
+}
 
 impl Description {
     pub(super) fn check(mut self: Box<Self>, handle: Idempotency) -> Result<Request, Error> {

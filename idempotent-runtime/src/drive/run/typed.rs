@@ -17,7 +17,7 @@ use crate::{
     attempt::{self, Attempt, Stage},
     error::Error,
     observe::CallReport,
-    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
+    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome, Whole},
     policy::Reconciled,
     protocol::Ending,
     record::RawOutcome,
@@ -29,10 +29,19 @@ use crate::{
     },
 };
 
-/// How a typed call is stored and read.
+/// How a typed call is stored and read: what becomes of an `Err`, and how much of a value is kept.
+/// The builders of calls and steps collect it.
+#[derive(Debug)]
 pub(crate) struct Typed<P, K> {
     pub(crate) on_error: P,
     pub(crate) keep: K,
+}
+
+impl<P> Typed<P, Whole> {
+    pub(crate) fn whole(on_error: P) -> Self {
+        let keep = Whole;
+        Self { on_error, keep }
+    }
 }
 
 /// Runs a call with a task of its own for the body and everything after it. Once the call is
@@ -121,6 +130,18 @@ where
 }
 
 impl<P, K> Typed<P, K> {
+    /// The same with another rule for errors.
+    pub(crate) fn with_on_error<Q>(self, on_error: Q) -> Typed<Q, K> {
+        let keep = self.keep;
+        Typed { on_error, keep }
+    }
+
+    /// The same with another rule for values.
+    pub(crate) fn with_keep<Q>(self, keep: Q) -> Typed<P, Q> {
+        let on_error = self.on_error;
+        Typed { on_error, keep }
+    }
+
     /// Decides, as a part of the attempt, how what the body returned ends the call.
     pub(crate) async fn leave<T, E>(
         &self,
