@@ -17,6 +17,7 @@ use crate::{
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     request::{Call, Fingerprintable},
     run::{ActiveCall, Typed, run, run_detached},
+    value::setters,
 };
 
 /// A call in the method form: it has one method for each argument of the attribute.
@@ -86,74 +87,47 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Sets how long the outcome answers duplicates: `"24h"`, or a `Duration`.
-    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        match ttl.into_duration() {
-            Ok(ttl) => self.call.ttl(ttl),
-            Err(error) => self.call.refuse(error),
+    setters! {
+        /// Sets how long the outcome answers duplicates: `"24h"`, or a `Duration`.
+        ttl(it, ttl: impl IntoDuration) { it.call.duration(ttl, |policy| &mut policy.ttl) }
+
+        /// Sets how long the holder may be silent: `"30s"`, or a `Duration`. The shortest is 100
+        /// milliseconds, except by a manual clock.
+        lease(it, lease: impl IntoDuration) { it.call.duration(lease, |policy| &mut policy.lease) }
+
+        /// Sets what a duplicate does while the first call runs.
+        in_flight(it, in_flight: InFlight) { it.call.in_flight(in_flight) }
+
+        /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`. For
+        /// `Reconcile`, give
+        /// [`reconcile`](Self::reconcile) the function to ask.
+        on_crash(it, on_crash: OnCrash) {
+            if on_crash == OnCrash::Reconcile {
+                it.call.refuse(Error::InvalidPolicy(
+                    "`reconcile` needs a function to ask: use `reconcile(…)`",
+                ));
+            }
+            it.call.policy().on_crash = Some(on_crash);
         }
-        self
-    }
 
-    /// Sets how long the holder may be silent: `"30s"`, or a `Duration`. The shortest is 100
-    /// milliseconds, except by a manual clock.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        match lease.into_duration() {
-            Ok(lease) => self.call.lease(lease),
-            Err(error) => self.call.refuse(error),
+        /// Sets what becomes of a call whose key, or a part of it, is `None`.
+        on_missing_key(it, on_missing_key: OnMissingKey) {
+            it.call.policy().on_missing_key = Some(on_missing_key);
         }
-        self
-    }
 
-    /// Sets what a duplicate does while the first call runs.
-    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
-        self.call.in_flight(in_flight);
-        self
-    }
+        /// Sets what becomes of the call when the store cannot be reached at the claim.
+        on_outage(it, on_outage: OnOutage) { it.call.policy().on_outage = Some(on_outage) }
 
-    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`. For
-    /// `Reconcile`, give
-    /// [`reconcile`](Self::reconcile) the function to ask.
-    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
-        if on_crash == OnCrash::Reconcile {
-            self.call.refuse(Error::InvalidPolicy(
-                "`reconcile` needs a function to ask: use `reconcile(…)`",
-            ));
-        }
-        self.call.policy().on_crash = Some(on_crash);
-        self
-    }
+        /// Sets what becomes of the call where its outcome has expired, while its record is
+        /// [kept](crate::handle::Builder::audit_retention), without which nothing can be refused.
+        /// Every handle that purges the store must keep it for as long.
+        on_expired(it, on_expired: OnExpired) { it.call.policy().on_expired = on_expired }
 
-    /// Sets what becomes of a call whose key, or a part of it, is `None`.
-    pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
-        self.call.policy().on_missing_key = Some(on_missing_key);
-        self
-    }
+        /// Sets the schema version of the outcome.
+        version(it, version: u32) { it.call.policy().version = version }
 
-    /// Sets what becomes of the call when the store cannot be reached at the claim.
-    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
-        self.call.policy().on_outage = Some(on_outage);
-        self
-    }
-
-    /// Sets what becomes of the call where its outcome has expired, while its record is
-    /// [kept](crate::handle::Builder::audit_retention), without which nothing can be refused. Every
-    /// handle that purges the store must keep it for as long.
-    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
-        self.call.policy().on_expired = on_expired;
-        self
-    }
-
-    /// Sets the schema version of the outcome.
-    pub fn version(mut self, version: u32) -> Self {
-        self.call.policy().version = version;
-        self
-    }
-
-    /// Sets the operation's name in an older build, under which it is also looked up.
-    pub fn also_accept_name(mut self, name: &str) -> Self {
-        self.call.also_accept_name(name);
-        self
+        /// Sets the operation's name in an older build, under which it is also looked up.
+        also_accept_name(it, name: &str) { it.call.also_accept_name(name) }
     }
 
     /// Sets the key in an older build, under which the call is also looked up.

@@ -11,6 +11,7 @@ use crate::{
     policy::{InFlight, OnCrash},
     record::limits::{LONGEST, check_durations, check_lease},
     request::INBOX,
+    value::setters,
 };
 
 /// Says what becomes of a message whose handler failed for good: the `Err` is recorded.
@@ -103,31 +104,26 @@ impl ConsumerBuilder {
         }
     }
 
-    /// Sets how long a message is known: `"7d"`, or a `Duration`. It is at least the time that the
-    /// broker keeps a message. The record lives for the downtime more.
-    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        self.ttl = read(ttl, &mut self.mistake).or(self.ttl);
-        self
-    }
+    setters! {
+        /// Sets how long a message is known: `"7d"`, or a `Duration`. It is at least the time that
+        /// the broker keeps a message. The record lives for the downtime more.
+        ttl(it, ttl: impl IntoDuration) { it.ttl = read(ttl, &mut it.mistake).or(it.ttl) }
 
-    /// Sets for how long consumers may be down while the broker keeps messages: a day unless set.
-    pub fn downtime(mut self, downtime: impl IntoDuration) -> Self {
-        self.downtime = read(downtime, &mut self.mistake).unwrap_or(self.downtime);
-        self
-    }
+        /// Sets for how long consumers may be down while the broker keeps messages: a day unless
+        /// set.
+        downtime(it, downtime: impl IntoDuration) {
+            it.downtime = read(downtime, &mut it.mistake).unwrap_or(it.downtime);
+        }
 
-    /// Says how long the broker keeps a message.
-    pub fn broker_retention(mut self, retention: impl IntoDuration) -> Self {
-        let retention = read(retention, &mut self.mistake).map(Retention::Limited);
-        self.retention = retention.or(self.retention);
-        self
-    }
+        /// Says how long the broker keeps a message.
+        broker_retention(it, retention: impl IntoDuration) {
+            let retention = read(retention, &mut it.mistake).map(Retention::Limited);
+            it.retention = retention.or(it.retention);
+        }
 
-    /// Says that the broker keeps a message until it is acknowledged. Then [`ttl`](Self::ttl) must
-    /// be said, too: a message that comes after it is processed again.
-    pub fn broker_retention_unlimited(mut self) -> Self {
-        self.retention = Some(Retention::Unlimited);
-        self
+        /// Says that the broker keeps a message until it is acknowledged. Then [`ttl`](Self::ttl)
+        /// must be said, too: a message that comes after it is processed again.
+        broker_retention_unlimited(it) { it.retention = Some(Retention::Unlimited) }
     }
 
     /// Sets the scope, such as the tenant whose messages it consumes. It is a part of the identity.
@@ -146,52 +142,39 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Sets how long a consumer that holds a message may be silent.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.settings.lease = read(lease, &mut self.mistake).or(self.settings.lease);
-        self
-    }
-
-    /// Sets what becomes of a message whose consumer vanished: `Rerun` or `Uncertain`.
-    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
-        if on_crash == OnCrash::Reconcile {
-            self.mistake.get_or_insert(Error::InvalidPolicy(
-                "a consumer has no function to ask what became of a message: say `Rerun` or `Uncertain`",
-            ));
+    setters! {
+        /// Sets how long a consumer that holds a message may be silent.
+        lease(it, lease: impl IntoDuration) {
+            it.settings.lease = read(lease, &mut it.mistake).or(it.settings.lease);
         }
-        self.settings.on_crash = Some(on_crash);
-        self
-    }
 
-    /// Sets after how many consumers that vanished a message is parked.
-    pub fn max_takeovers(mut self, max_takeovers: u32) -> Self {
-        self.settings.max_takeovers = Some(max_takeovers);
-        self
-    }
+        /// Sets what becomes of a message whose consumer vanished: `Rerun` or `Uncertain`.
+        on_crash(it, on_crash: OnCrash) {
+            if on_crash == OnCrash::Reconcile {
+                it.mistake.get_or_insert(Error::InvalidPolicy(
+                    "a consumer has no function to ask what became of a message: say `Rerun` or `Uncertain`",
+                ));
+            }
+            it.settings.on_crash = Some(on_crash);
+        }
 
-    /// Sets what becomes of a copy while another one runs: refused at once unless set.
-    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
-        self.settings.in_flight = in_flight;
-        self
-    }
+        /// Sets after how many consumers that vanished a message is parked.
+        max_takeovers(it, max_takeovers: u32) { it.settings.max_takeovers = Some(max_takeovers) }
 
-    /// Sets from which delivery on an `Err` that is released makes a dead letter. Have the broker's
-    /// own limit above it, or none.
-    pub fn max_deliveries(mut self, max_deliveries: u32) -> Self {
-        self.settings.max_deliveries = max_deliveries.max(1);
-        self
-    }
+        /// Sets what becomes of a copy while another one runs: refused at once unless set.
+        in_flight(it, in_flight: InFlight) { it.settings.in_flight = in_flight }
 
-    /// Sets how many messages of a [batch](Consumer::batch) are processed at once.
-    pub fn concurrency(mut self, concurrency: usize) -> Self {
-        self.settings.concurrency = concurrency.max(1);
-        self
-    }
+        /// Sets from which delivery on an `Err` that is released makes a dead letter. Have the
+        /// broker's own limit above it, or none.
+        max_deliveries(it, max_deliveries: u32) {
+            it.settings.max_deliveries = max_deliveries.max(1);
+        }
 
-    /// Sets what becomes of a message whose `Err` is recorded.
-    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
-        self.settings.on_failure = on_failure;
-        self
+        /// Sets how many messages of a [batch](Consumer::batch) are processed at once.
+        concurrency(it, concurrency: usize) { it.settings.concurrency = concurrency.max(1) }
+
+        /// Sets what becomes of a message whose `Err` is recorded.
+        on_failure(it, on_failure: OnFailure) { it.settings.on_failure = on_failure }
     }
 
     /// Makes the consumer.

@@ -14,6 +14,7 @@ pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::waiting_room::WaitingRoom;
 use crate::{
     attempt::{Asking, Attempt, Stage, WithoutId, is_held},
+    duration::IntoDuration,
     error::Error,
     fingerprint::Arguments,
     handle::{AsHandle, Idempotency, in_force},
@@ -211,6 +212,18 @@ impl Call {
     /// Sets what a duplicate does meanwhile.
     pub fn in_flight(&mut self, in_flight: InFlight) {
         self.0.policy.in_flight = Some(in_flight);
+    }
+
+    /// Sets a duration of the policy, or refuses the call where it cannot be read.
+    pub(crate) fn duration(
+        &mut self,
+        duration: impl IntoDuration,
+        place: fn(&mut Policy) -> &mut Option<Duration>,
+    ) {
+        match duration.into_duration() {
+            Ok(duration) => *place(&mut self.0.policy) = Some(duration),
+            Err(error) => self.refuse(error),
+        }
     }
 
     pub(crate) fn policy(&mut self) -> &mut Policy {

@@ -6,7 +6,7 @@ use crate::{
     clock::Timer,
     codec::{Codec, Coder},
     duration::IntoDuration,
-    engine::parts::{Parts, TraceParent},
+    engine::parts::{Defaults, Parts, TraceParent},
     error::Error,
     fingerprint::FingerprintKey,
     handle::Idempotency,
@@ -14,6 +14,7 @@ use crate::{
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
     record::limits::{LONGEST, check_durations, check_lease},
     store::Store,
+    value::setters,
 };
 
 /// Sets up a handle. Its settings count unless the attribute or a call says otherwise.
@@ -93,187 +94,135 @@ impl Builder {
         Ok(Idempotency::from_parts(self.parts))
     }
 
-    /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a
-    /// `Duration`.
-    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        self.ttl = self.read(ttl).or(self.ttl);
-        self
-    }
+    setters! {
+        /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a
+        /// `Duration`.
+        ttl(it, ttl: impl IntoDuration) { it.ttl = it.read(ttl).or(it.ttl) }
 
-    /// Sets how long records stay after they have expired, for an audit: `"90d"`, or a `Duration`.
-    ///
-    /// An expired record answers no call, whether it is kept or not, unless the call asks to be
-    /// refused, with [`OnExpired::Refuse`](crate::OnExpired::Refuse).
-    /// [`lookup`](Idempotency::lookup) finds it as [`Status::Expired`](crate::Status::Expired),
-    /// until a call uses the key again, whose record takes its place, or a purge comes by when the
-    /// time is over. Every handle that purges a store decides for all of its records, so set the
-    /// same everywhere. A longer time that is set afterwards counts for the records that already
-    /// stand. Redis and the memory store also forget by themselves: there the time counts that was
-    /// set when the record was last written.
-    pub fn audit_retention(mut self, retention: impl IntoDuration) -> Self {
-        if let Some(retention) = self.read(retention) {
-            self.parts.defaults.audit_retention = retention;
+        /// Sets how long records stay after they have expired, for an audit: `"90d"`, or a
+        /// `Duration`.
+        ///
+        /// An expired record answers no call, whether it is kept or not, unless the call asks to be
+        /// refused, with [`OnExpired::Refuse`](crate::OnExpired::Refuse).
+        /// [`lookup`](Idempotency::lookup) finds it as [`Status::Expired`](crate::Status::Expired),
+        /// until a call uses the key again, whose record takes its place, or a purge comes by when
+        /// the time is over. Every handle that purges a store decides for all of its records, so
+        /// set the same everywhere. A longer time that is set afterwards counts for the records
+        /// that already stand. Redis and the memory store also forget by themselves: there the time
+        /// counts that was set when the record was last written.
+        audit_retention(it, retention: impl IntoDuration) {
+            it.set(retention, |defaults| &mut defaults.audit_retention);
         }
-        self
-    }
 
-    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third
-    /// of it. The shortest is 100 milliseconds, except where [`timer`](Self::timer) is a manual
-    /// clock.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.lease = self.read(lease).or(self.lease);
-        self
-    }
+        /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a
+        /// third of it. The shortest is 100 milliseconds, except where [`timer`](Self::timer) is a
+        /// manual clock.
+        lease(it, lease: impl IntoDuration) { it.lease = it.read(lease).or(it.lease) }
 
-    /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless set,
-    /// or a `Duration`. After that its lease ends while it still runs: under `rerun` the next call
-    /// runs the body beside it, elsewhere the record becomes uncertain, or is reconciled. Take
-    /// longer than any body may run. An outcome that the store does not take is tried again for as
-    /// long, too.
-    pub fn max_run_time(mut self, max_run_time: impl IntoDuration) -> Self {
-        if let Some(max_run_time) = self.read(max_run_time) {
-            self.parts.defaults.max_run_time = max_run_time;
+        /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless
+        /// set, or a `Duration`. After that its lease ends while it still runs: under `rerun` the
+        /// next call runs the body beside it, elsewhere the record becomes uncertain, or is
+        /// reconciled. Take longer than any body may run. An outcome that the store does not take
+        /// is tried again for as long, too.
+        max_run_time(it, max_run_time: impl IntoDuration) {
+            it.set(max_run_time, |defaults| &mut defaults.max_run_time);
         }
-        self
-    }
 
-    /// Sets how long a call whose body has returned waits for its steps in other tasks, and how
-    /// long a body is polled to find its undos again. A step or an undo that has not ended then is
-    /// unknown.
-    pub fn step_grace(mut self, step_grace: impl IntoDuration) -> Self {
-        if let Some(step_grace) = self.read(step_grace) {
-            self.parts.defaults.step_grace = step_grace;
+        /// Sets how long a call whose body has returned waits for its steps in other tasks, and how
+        /// long a body is polled to find its undos again. A step or an undo that has not ended then
+        /// is unknown.
+        step_grace(it, step_grace: impl IntoDuration) {
+            it.set(step_grace, |defaults| &mut defaults.step_grace);
         }
-        self
-    }
 
-    /// Sets how long one try of an undo may take: `"1m"` unless set, or a `Duration`. After that it
-    /// is dropped, and has failed as one that returns an `Err`: it is tried again, three times in
-    /// all, and then the next undo comes to its turn.
-    pub fn undo_timeout(mut self, undo_timeout: impl IntoDuration) -> Self {
-        if let Some(undo_timeout) = self.read(undo_timeout) {
-            self.parts.defaults.undo_timeout = undo_timeout;
+        /// Sets how long one try of an undo may take: `"1m"` unless set, or a `Duration`. After
+        /// that it is dropped, and has failed as one that returns an `Err`: it is tried again,
+        /// three times in all, and then the next undo comes to its turn.
+        undo_timeout(it, undo_timeout: impl IntoDuration) {
+            it.set(undo_timeout, |defaults| &mut defaults.undo_timeout);
         }
-        self
-    }
 
-    /// Sets after how long a body in a transaction is warned about: `"5s"` unless set, or a
-    /// `Duration`. It counts from the claim. The log names the operation, once a call. A
-    /// transaction that is open for long holds locks: make calls to other services before it, or
-    /// after.
-    pub fn transaction_warning(mut self, transaction_warning: impl IntoDuration) -> Self {
-        if let Some(transaction_warning) = self.read(transaction_warning) {
-            self.parts.defaults.transaction_warning = transaction_warning;
+        /// Sets after how long a body in a transaction is warned about: `"5s"` unless set, or a
+        /// `Duration`. It counts from the claim. The log names the operation, once a call. A
+        /// transaction that is open for long holds locks: make calls to other services before it,
+        /// or after.
+        transaction_warning(it, transaction_warning: impl IntoDuration) {
+            it.set(transaction_warning, |defaults| &mut defaults.transaction_warning);
         }
-        self
-    }
 
-    /// Sets what a duplicate does while the first call runs.
-    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
-        self.parts.defaults.in_flight = in_flight;
-        self
-    }
+        /// Sets what a duplicate does while the first call runs.
+        in_flight(it, in_flight: InFlight) { it.parts.defaults.in_flight = in_flight }
 
-    /// Sets what becomes of an `Err` where the attribute does not say.
-    pub fn on_error(mut self, on_error: Verdict) -> Self {
-        self.parts.defaults.on_error = on_error;
-        self
-    }
+        /// Sets what becomes of an `Err` where the attribute does not say.
+        on_error(it, on_error: Verdict) { it.parts.defaults.on_error = on_error }
 
-    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`.
-    ///
-    /// `Reconcile` needs a function, so only the attribute and [`CallBuilder`](crate::CallBuilder)
-    /// can say it.
-    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
-        if on_crash == OnCrash::Reconcile {
-            self.mistake = Some(Error::InvalidPolicy(
-                "`reconcile` needs a function to ask: say it in the attribute, `on_crash = reconcile(path)`",
-            ));
+        /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`.
+        ///
+        /// `Reconcile` needs a function, so only the attribute and
+        /// [`CallBuilder`](crate::CallBuilder) can say it.
+        on_crash(it, on_crash: OnCrash) {
+            if on_crash == OnCrash::Reconcile {
+                it.mistake = Some(Error::InvalidPolicy(
+                    "`reconcile` needs a function to ask: say it in the attribute, `on_crash = reconcile(path)`",
+                ));
+            }
+            it.parts.defaults.on_crash = on_crash;
         }
-        self.parts.defaults.on_crash = on_crash;
-        self
+
+        /// Sets what becomes of a call whose key, or a part of it, is `None`.
+        on_missing_key(it, on_missing_key: OnMissingKey) {
+            it.parts.defaults.on_missing_key = on_missing_key;
+        }
+
+        /// Sets what becomes of a call when the store cannot be reached at the claim.
+        on_outage(it, on_outage: OnOutage) { it.parts.defaults.on_outage = on_outage }
+
+        /// Sets how many takeovers a record may see before it is parked.
+        max_takeovers(it, takeovers: u32) { it.parts.defaults.max_takeovers = takeovers }
+
+        /// Sets how many bytes an encoded outcome may have; a longer one is recorded as *done, not
+        /// replayable*.
+        max_outcome(it, bytes: usize) { it.parts.defaults.max_outcome = bytes }
+
+        /// Sets how outcomes are encoded, in place of JSON.
+        codec(it, codec: impl Codec + 'static) { it.parts.coder = Coder::Other(Arc::new(codec)) }
+
+        /// Adds an observer, which is told of every transition and answer.
+        observer(it, observer: impl Observer + 'static) {
+            it.parts.observers.add(Arc::new(observer));
+        }
+
+        /// Makes fingerprints an HMAC with this secret, so that they do not reveal the values of
+        /// the arguments.
+        fingerprint_key(it, key: FingerprintKey) { it.parts.fingerprint_key = Some(key) }
+
+        /// Leaves the readable key and scope out of the records: only their hash identifies them.
+        /// Outcomes, also those of steps, stay readable.
+        redact_keys(it) { it.parts.redact_keys = true }
+
+        /// Sets how this process is named in the records it holds; by default its process id.
+        holder_name(it, name: &str) { it.parts.holder_name = name.into() }
+
+        /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to
+        /// its first run.
+        trace_parent(it, current: impl Fn() -> Option<String> + Send + Sync + 'static) {
+            it.parts.trace_parent = Some(TraceParent(Arc::new(current)));
+        }
+
+        /// Sets the timer that measures waiting and heartbeats: for tests with a manual clock.
+        /// Stores bound their own waits by tokio's time all the same.
+        timer(it, timer: impl Timer + 'static) { it.parts.timer = Arc::new(timer) }
+
+        /// The kill switch: a handle that is not enabled runs every body without touching the
+        /// store. One warning says so when it is built, and
+        /// [`CallOutcome::Unprotected`](crate::CallOutcome::Unprotected) at each call.
+        enabled(it, enabled: bool) { it.parts.enabled = enabled }
     }
 
-    /// Sets what becomes of a call whose key, or a part of it, is `None`.
-    pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
-        self.parts.defaults.on_missing_key = on_missing_key;
-        self
-    }
-
-    /// Sets what becomes of a call when the store cannot be reached at the claim.
-    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
-        self.parts.defaults.on_outage = on_outage;
-        self
-    }
-
-    /// Sets how many takeovers a record may see before it is parked.
-    pub fn max_takeovers(mut self, takeovers: u32) -> Self {
-        self.parts.defaults.max_takeovers = takeovers;
-        self
-    }
-
-    /// Sets how many bytes an encoded outcome may have; a longer one is recorded as *done, not
-    /// replayable*.
-    pub fn max_outcome(mut self, bytes: usize) -> Self {
-        self.parts.defaults.max_outcome = bytes;
-        self
-    }
-
-    /// Sets how outcomes are encoded, in place of JSON.
-    pub fn codec(mut self, codec: impl Codec + 'static) -> Self {
-        self.parts.coder = Coder::Other(Arc::new(codec));
-        self
-    }
-
-    /// Adds an observer, which is told of every transition and answer.
-    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.parts.observers.add(Arc::new(observer));
-        self
-    }
-
-    /// Makes fingerprints an HMAC with this secret, so that they do not reveal the values of
-    /// the arguments.
-    pub fn fingerprint_key(mut self, key: FingerprintKey) -> Self {
-        self.parts.fingerprint_key = Some(key);
-        self
-    }
-
-    /// Leaves the readable key and scope out of the records: only their hash identifies them.
-    /// Outcomes, also those of steps, stay readable.
-    pub fn redact_keys(mut self) -> Self {
-        self.parts.redact_keys = true;
-        self
-    }
-
-    /// Sets how this process is named in the records it holds; by default its process id.
-    pub fn holder_name(mut self, name: &str) -> Self {
-        self.parts.holder_name = name.into();
-        self
-    }
-
-    /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to its
-    /// first run.
-    pub fn trace_parent(
-        mut self,
-        current: impl Fn() -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.parts.trace_parent = Some(TraceParent(Arc::new(current)));
-        self
-    }
-
-    /// Sets the timer that measures waiting and heartbeats: for tests with a manual clock. Stores
-    /// bound their own waits by tokio's time all the same.
-    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
-        self.parts.timer = Arc::new(timer);
-        self
-    }
-
-    /// The kill switch: a handle that is not enabled runs every body without touching the store.
-    /// One warning says so when it is built, and
-    /// [`CallOutcome::Unprotected`](crate::CallOutcome::Unprotected) at each call.
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.parts.enabled = enabled;
-        self
+    fn set(&mut self, duration: impl IntoDuration, place: fn(&mut Defaults) -> &mut Duration) {
+        if let Some(duration) = self.read(duration) {
+            *place(&mut self.parts.defaults) = duration;
+        }
     }
 
     fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {

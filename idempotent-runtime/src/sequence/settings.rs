@@ -12,6 +12,7 @@ use crate::{
     protocol::{CallNumber, sequence::Gaps},
     record::limits::check_durations,
     request::{Call, SEQUENCE},
+    value::setters,
 };
 
 /// A stream of numbered calls. Clones are the same stream.
@@ -131,18 +132,16 @@ impl Sequence {
 }
 
 impl Sequence<FromFirst> {
-    /// Refuses a number as long as one before it is missing: it is a [`Gap`](super::Decision::Gap).
-    /// This is the default.
-    pub fn refuse_gaps(mut self) -> Self {
-        self.gaps.patience = None;
-        self
-    }
+    setters! {
+        /// Refuses a number as long as one before it is missing: it is a
+        /// [`Gap`](super::Decision::Gap). This is the default.
+        refuse_gaps(it) { it.gaps.patience = None }
 
-    /// Waits for this long for numbers that are missing, `"10s"` or a `Duration`; then it is a
-    /// [`Gap`](super::Decision::Gap). It holds no connection meanwhile.
-    pub fn wait_for_gap(mut self, at_most: impl IntoDuration) -> Self {
-        self.gaps.patience = read(at_most, &mut self.mistake).or(self.gaps.patience);
-        self
+        /// Waits for this long for numbers that are missing, `"10s"` or a `Duration`; then it is a
+        /// [`Gap`](super::Decision::Gap). It holds no connection meanwhile.
+        wait_for_gap(it, at_most: impl IntoDuration) {
+            it.gaps.patience = read(at_most, &mut it.mistake).or(it.gaps.patience);
+        }
     }
 }
 
@@ -154,41 +153,33 @@ impl<G> Sequence<G> {
         self
     }
 
-    /// Sets how long the holder of a number may be silent: `"30s"`, or a `Duration`.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.lease = read(lease, &mut self.mistake).or(self.lease);
-        self
-    }
+    setters! {
+        /// Sets how long the holder of a number may be silent: `"30s"`, or a `Duration`.
+        lease(it, lease: impl IntoDuration) { it.lease = read(lease, &mut it.mistake).or(it.lease) }
 
-    /// Sets what becomes of a number whose holder vanished: `Rerun` or `Uncertain`. An uncertain
-    /// number stops the stream until it is [settled](Self::settle).
-    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
-        if on_crash == OnCrash::Reconcile {
-            self.mistake.get_or_insert(Error::InvalidPolicy(
-                "a sequence has no function to ask what became of a number: say `Rerun` or `Uncertain`",
-            ));
+        /// Sets what becomes of a number whose holder vanished: `Rerun` or `Uncertain`. An
+        /// uncertain number stops the stream until it is [settled](Self::settle).
+        on_crash(it, on_crash: OnCrash) {
+            if on_crash == OnCrash::Reconcile {
+                it.mistake.get_or_insert(Error::InvalidPolicy(
+                    "a sequence has no function to ask what became of a number: say `Rerun` or `Uncertain`",
+                ));
+            }
+            it.on_crash = Some(on_crash);
         }
-        self.on_crash = Some(on_crash);
-        self
-    }
 
-    /// Sets what a copy and a larger number do while a number is held.
-    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
-        self.in_flight = Some(in_flight);
-        self
-    }
+        /// Sets what a copy and a larger number do while a number is held.
+        in_flight(it, in_flight: InFlight) { it.in_flight = Some(in_flight) }
 
-    /// Sets after how many holders that vanished a number is parked. Each number has this budget.
-    pub fn max_takeovers(mut self, max_takeovers: u32) -> Self {
-        self.max_takeovers = Some(max_takeovers);
-        self
-    }
+        /// Sets after how many holders that vanished a number is parked. Each number has this
+        /// budget.
+        max_takeovers(it, max_takeovers: u32) { it.max_takeovers = Some(max_takeovers) }
 
-    /// Sets how long after its last number a stream is forgotten: `"90d"`, or a `Duration`. Then it
-    /// begins anew. A stream does not expire unless this is said.
-    pub fn expires_after(mut self, after: impl IntoDuration) -> Self {
-        self.expires_after = read(after, &mut self.mistake).or(self.expires_after);
-        self
+        /// Sets how long after its last number a stream is forgotten: `"90d"`, or a `Duration`.
+        /// Then it begins anew. A stream does not expire unless this is said.
+        expires_after(it, after: impl IntoDuration) {
+            it.expires_after = read(after, &mut it.mistake).or(it.expires_after);
+        }
     }
 
     /// Begins with a call of the stream, by its number. A number is a `u64`: anything else does not

@@ -13,6 +13,7 @@ pub mod identity;
 pub mod key;
 pub mod policy;
 pub(crate) mod race;
+mod setters;
 pub(crate) mod sha256;
 pub(crate) mod sync;
 mod time;
@@ -20,6 +21,7 @@ mod unreadable;
 #[cfg(feature = "wire")]
 pub mod wire;
 
+pub(crate) use self::setters::setters;
 pub use self::{
     time::{Time, micros},
     unreadable::{BoxError, Unreadable},

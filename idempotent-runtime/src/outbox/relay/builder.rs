@@ -11,6 +11,7 @@ use crate::{
     handle::Idempotency,
     observe::Observers,
     outbox::{Outbox, dialect::OutboxDatabase},
+    value::setters,
 };
 
 /// Sets up a relay. It does nothing until it is [started](Self::start).
@@ -76,44 +77,35 @@ impl<DB: OutboxDatabase> Outbox<DB> {
 }
 
 impl<DB: OutboxDatabase, P: Publisher> RelayBuilder<DB, P> {
-    /// Sets how long a relay that holds a key may be silent: 30 seconds unless it is set.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        self.settings.lease = read(lease, &mut self.mistake).unwrap_or(self.settings.lease);
-        self
-    }
+    setters! {
+        /// Sets how long a relay that holds a key may be silent: 30 seconds unless it is set.
+        lease(it, lease: impl IntoDuration) {
+            it.settings.lease = read(lease, &mut it.mistake).unwrap_or(it.settings.lease);
+        }
 
-    /// Sets how long the publisher may take for a batch: 30 seconds unless it is set.
-    pub fn publish_timeout(mut self, timeout: impl IntoDuration) -> Self {
-        self.settings.publish_timeout =
-            read(timeout, &mut self.mistake).unwrap_or(self.settings.publish_timeout);
-        self
-    }
+        /// Sets how long the publisher may take for a batch: 30 seconds unless it is set.
+        publish_timeout(it, timeout: impl IntoDuration) {
+            let timeout = read(timeout, &mut it.mistake);
+            it.settings.publish_timeout = timeout.unwrap_or(it.settings.publish_timeout);
+        }
 
-    /// Sets how many attempts a message has, 10 unless it is set. Then
-    /// [`on_poison`](Self::on_poison) says what becomes of it.
-    pub fn budget(mut self, attempts: u32) -> Self {
-        self.settings.budget = attempts.max(1);
-        self
-    }
+        /// Sets how many attempts a message has, 10 unless it is set. Then
+        /// [`on_poison`](Self::on_poison) says what becomes of it.
+        budget(it, attempts: u32) { it.settings.budget = attempts.max(1) }
 
-    /// Sets what becomes of a message whose budget is spent: [`OnPoison::Park`] unless it is set.
-    pub fn on_poison(mut self, on_poison: OnPoison) -> Self {
-        self.settings.on_poison = on_poison;
-        self
-    }
+        /// Sets what becomes of a message whose budget is spent: [`OnPoison::Park`] unless it is
+        /// set.
+        on_poison(it, on_poison: OnPoison) { it.settings.on_poison = on_poison }
 
-    #[doc(hidden)]
-    pub fn pauses(mut self, shortest: Duration, longest: Duration) -> Self {
-        self.settings.pauses = (shortest, longest);
-        self
-    }
+        #[doc(hidden)]
+        pauses(it, shortest: Duration, longest: Duration) {
+            it.settings.pauses = (shortest, longest);
+        }
 
-    /// Names the handle that it belongs to. [Observers](crate::Observer::outbox) of the handle are
-    /// told of the relay's messages, and the relay looks for messages at once when a `transact` of
-    /// the handle has committed.
-    pub fn idempotency(mut self, handle: &Idempotency) -> Self {
-        self.handle = Some(handle.clone());
-        self
+        /// Names the handle that it belongs to. [Observers](crate::Observer::outbox) of the handle
+        /// are told of the relay's messages, and the relay looks for messages at once when a
+        /// `transact` of the handle has committed.
+        idempotency(it, handle: &Idempotency) { it.handle = Some(handle.clone()) }
     }
 
     /// Starts the relay, in a task of its own.

@@ -1,0 +1,15 @@
+//! The setters of builders.
+
+/// Writes setters: methods that take a builder, set something, and return it. `it` is the builder.
+macro_rules! setters {
+    ($($(#[$about:meta])* $name:ident($it:ident $(, $given:ident: $type:ty)*) $set:block)*) => {$(
+        $(#[$about])*
+        pub fn $name(mut self $(, $given: $type)*) -> Self {
+            let $it = &mut self;
+            $set
+            self
+        }
+    )*};
+}
+
+pub(crate) use setters;
