@@ -41,18 +41,24 @@ pub struct MessageCall {
 #[derive(Debug)]
 #[must_use = "a message is not processed until its handler is run"]
 pub struct Delivery<'a, P = Released, N = Unnumbered> {
+    pub(super) it: Described<'a>,
+    on_error: P,
+    numbered: PhantomData<N>,
+}
+
+/// A delivery but for what becomes of an `Err`.
+#[derive(Debug)]
+pub(super) struct Described<'a> {
     pub(super) settings: Arc<Settings>,
     call: Call,
     /// The call, once it is prepared.
     request: Option<Result<Request, Error>>,
-    pub(super) on_error: P,
     pub(super) delivery: u32,
-    pub(super) keep_alive: Option<KeepAlive<'a>>,
+    keep_alive: Option<KeepAlive<'a>>,
     /// The id, if it can be one.
     message: Option<Key>,
     /// The keys of the earlier redrives, whose effect it must not repeat.
     redriven: Vec<Key>,
-    numbered: PhantomData<N>,
 }
 
 /// The broker's count is not known.
@@ -116,7 +122,7 @@ impl MessageCall {
     /// payload.
     pub fn payload<'a, T: Fingerprintable + ?Sized>(self, payload: &T) -> Delivery<'a> {
         let mut delivery = self.without_payload();
-        delivery.call.whole("payload", payload);
+        delivery.it.call.whole("payload", payload);
         delivery
     }
 
@@ -137,15 +143,24 @@ impl MessageCall {
             (n, Ok(id)) => Key::from_part(&("redrive", id.framed(), n)),
             (_, Err(error)) => Err(*error),
         };
-        Delivery {
+        let it = Described {
             call: call_of(&settings, key(redrive)),
             redriven: (0..redrive).filter_map(|n| key(n).ok()).collect(),
             message: id.ok(),
             settings,
             request: None,
-            on_error: Released,
             delivery: 1,
             keep_alive: None,
+        };
+        it.with(Released)
+    }
+}
+
+impl<'a> Described<'a> {
+    fn with<P, N>(self, on_error: P) -> Delivery<'a, P, N> {
+        Delivery {
+            it: self,
+            on_error,
             numbered: PhantomData,
         }
     }
@@ -154,18 +169,9 @@ impl MessageCall {
 impl<'a, P, N> Delivery<'a, P, N> {
     /// Sets the broker's count: 1 the first time. It sets how long a retry waits, and after how
     /// many deliveries a message whose handler fails is a dead letter.
-    pub fn delivery(self, delivery: u32) -> Delivery<'a, P, Numbered> {
-        Delivery {
-            delivery: delivery.max(1),
-            numbered: PhantomData,
-            settings: self.settings,
-            call: self.call,
-            on_error: self.on_error,
-            keep_alive: self.keep_alive,
-            request: self.request,
-            message: self.message,
-            redriven: self.redriven,
-        }
+    pub fn delivery(mut self, delivery: u32) -> Delivery<'a, P, Numbered> {
+        self.it.delivery = delivery.max(1);
+        self.it.with(self.on_error)
     }
 
     /// Keeps the broker's hold on the message: `extend` is called at a third of its `visibility`,
@@ -182,45 +188,31 @@ impl<'a, P, N> Delivery<'a, P, N> {
         match visibility.into_duration() {
             Ok(visibility) if !visibility.is_zero() => {
                 let extend = Box::new(move || Box::pin(extend()) as _);
-                self.keep_alive = Some(KeepAlive { visibility, extend });
+                self.it.keep_alive = Some(KeepAlive { visibility, extend });
             }
-            Ok(_) => self.call.refuse(Error::InvalidPolicy(
+            Ok(_) => self.it.call.refuse(Error::InvalidPolicy(
                 "the broker holds a message for no time at all: give `keep_alive` the time that it does",
             )),
-            Err(error) => self.call.refuse(error),
+            Err(error) => self.it.call.refuse(error),
         }
         self
     }
 
     /// An `Err` of the handler is recorded as the outcome: the message is a dead letter at once.
     pub fn record_errors(self) -> Delivery<'a, Recorded, N> {
-        self.with_on_error(Recorded)
+        self.it.with(Recorded)
     }
 
     /// An `Err` of the handler says that it is unknown what happened: the message is a dead letter
     /// at once.
     pub fn uncertain_errors(self) -> Delivery<'a, LeftUncertain, N> {
-        self.with_on_error(LeftUncertain)
+        self.it.with(LeftUncertain)
     }
 
     /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded)
     /// decides, error by error.
     pub fn classify_errors<F>(self, classify: F) -> Delivery<'a, Classified<F>, N> {
-        self.with_on_error(Classified(classify))
-    }
-
-    fn with_on_error<Q>(self, on_error: Q) -> Delivery<'a, Q, N> {
-        Delivery {
-            on_error,
-            settings: self.settings,
-            call: self.call,
-            delivery: self.delivery,
-            keep_alive: self.keep_alive,
-            request: self.request,
-            message: self.message,
-            redriven: self.redriven,
-            numbered: PhantomData,
-        }
+        self.it.with(Classified(classify))
     }
 
     /// Runs the handler, unless the message was processed before, and tells what to do with the
@@ -256,15 +248,15 @@ impl<'a, P, N> Delivery<'a, P, N> {
 
     /// Prepares the call: nothing more is said of it.
     pub(super) fn prepared(mut self) -> Self {
-        let nothing = call_of(&self.settings, Err(KeyError::Missing));
-        let call = std::mem::replace(&mut self.call, nothing);
-        self.request = Some(call.prepare());
+        let nothing = call_of(&self.it.settings, Err(KeyError::Missing));
+        let call = std::mem::replace(&mut self.it.call, nothing);
+        self.it.request = Some(call.prepare());
         self
     }
 
     /// The record by which it is known, once it is prepared, and the subject of that.
     pub(super) fn identity(&self) -> Option<(RecordId, Arc<Subject>)> {
-        let request = self.request.as_ref()?.as_ref().ok()?;
+        let request = self.it.request.as_ref()?.as_ref().ok()?;
         request.subject().map(|subject| (request.id, subject))
     }
 
@@ -275,8 +267,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
                 reason,
                 error: Some(error),
             },
-            settings: Arc::clone(&self.settings),
-            message: self.message.clone(),
+            settings: Arc::clone(&self.it.settings),
+            message: self.it.message.clone(),
             record: self.identity().map(|(id, _)| id),
         };
         decided.tell()
@@ -299,8 +291,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
         P: OnError<E>,
         C: AsyncFnOnce(Request, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
-        let (settings, recorder) = (self.settings, VerdictRecorder::new(self.on_error));
-        let message = self.message;
+        let (settings, recorder) = (self.it.settings, VerdictRecorder::new(self.on_error));
+        let message = self.it.message;
         let decided = |disposition, record| Decided {
             disposition,
             settings: Arc::clone(&settings),
@@ -309,10 +301,10 @@ impl<'a, P, N> Delivery<'a, P, N> {
         };
         let mut judge = Judge {
             settings: &settings,
-            delivery: self.delivery,
+            delivery: self.it.delivery,
             verdict: Verdict::Release,
         };
-        let request = match self.request.unwrap_or_else(|| self.call.prepare()) {
+        let request = match self.it.request.unwrap_or_else(|| self.it.call.prepare()) {
             Ok(request) => request,
             Err(error) => {
                 let refused = Err::<(), Failure<BoxError>>(Failure::Refused(error));
@@ -322,12 +314,12 @@ impl<'a, P, N> Delivery<'a, P, N> {
         };
         let id = request.id;
         let subject = request.subject();
-        if let Some(disposition) = earlier(&judge, &self.redriven, subject).await {
+        if let Some(disposition) = earlier(&judge, &self.it.redriven, subject).await {
             return decided(disposition, Some(id));
         }
         let ended = call(request, &recorder);
         let timer = settings.handle.timer();
-        let (result, report) = match &self.keep_alive {
+        let (result, report) = match &self.it.keep_alive {
             Some(keep_alive) => keep_alive.beside(timer, hold, ended).await,
             None => ended.await,
         };

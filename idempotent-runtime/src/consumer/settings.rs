@@ -128,15 +128,11 @@ impl ConsumerBuilder {
 
     /// Sets the scope, such as the tenant whose messages it consumes. It is a part of the identity.
     pub fn scope<K: KeyPart + ?Sized>(mut self, scope: &K) -> Self {
-        match Key::from_part(scope) {
+        let invalid = Error::invalid_key(&self.settings.operation, "scope");
+        match Key::from_part(scope).map_err(invalid) {
             Ok(scope) => self.settings.scope = Some(scope),
-            Err(source) => {
-                let operation = Arc::clone(&self.settings.operation);
-                self.mistake.get_or_insert(Error::InvalidKey {
-                    operation,
-                    part: "scope",
-                    source,
-                });
+            Err(mistake) => {
+                self.mistake.get_or_insert(mistake);
             }
         }
         self

@@ -24,7 +24,7 @@ impl<P> Delivery<'_, P, Numbered> {
     /// Whether no handler is to run any more. The message is claimed all the same: a transaction
     /// that is open may still commit its effect.
     fn is_delivered_too_often(&self) -> bool {
-        self.delivery > self.settings.max_deliveries
+        self.it.delivery > self.it.settings.max_deliveries
     }
 
     /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells

@@ -8,7 +8,7 @@ use crate::{
     error::{BoxError, Error},
     handle::Idempotency,
     identity::RecordId,
-    key::{Key, KeyPart},
+    key::{Key, KeyError, KeyPart},
     outcome::Stored,
     record::{OutcomeKind, Record, State, Time},
 };
@@ -154,7 +154,7 @@ impl Idempotency {
         S: KeyPart + ?Sized,
         K: KeyPart + ?Sized,
     {
-        let id = identify(operation, scope, key)?;
+        let id = identify(&operation.into(), scope, key)?;
         let snapshot = self.store().load(&id).await?;
         Ok(match snapshot.record {
             None => Status::Unknown,
@@ -209,26 +209,29 @@ impl Idempotency {
 }
 
 /// The id of a call.
-pub(crate) fn identify<S, K>(operation: &str, scope: Option<&S>, key: &K) -> Result<RecordId, Error>
+pub(crate) fn identify<S, K>(
+    operation: &Arc<str>,
+    scope: Option<&S>,
+    key: &K,
+) -> Result<RecordId, Error>
 where
     S: KeyPart + ?Sized,
     K: KeyPart + ?Sized,
 {
-    let invalid = |part| {
-        move |source| Error::InvalidKey {
-            operation: operation.into(),
-            part,
-            source,
-        }
-    };
-    let scope = scope
-        .map(Key::from_part)
-        .transpose()
-        .map_err(invalid("scope"))?;
-    let key = Key::from_part(key).map_err(invalid("key"))?;
-    Ok(RecordId::new(
-        operation,
-        scope.as_ref().map(Key::framed),
-        key.framed(),
-    ))
+    let identity = identity(operation, scope.map(Key::from_part), Key::from_part(key));
+    identity.map(|(id, _, _)| id)
+}
+
+/// The id of a call, with the scope and the key that it is made of.
+pub(crate) fn identity(
+    operation: &Arc<str>,
+    scope: Option<Result<Key, KeyError>>,
+    key: Result<Key, KeyError>,
+) -> Result<(RecordId, Option<Key>, Key), Error> {
+    let scope = scope.transpose();
+    let scope = scope.map_err(Error::invalid_key(operation, "scope"))?;
+    let key = key.map_err(Error::invalid_key(operation, "key"))?;
+    let framed_scope = scope.as_ref().map(Key::framed);
+    let id = RecordId::new(operation, framed_scope, key.framed());
+    Ok((id, scope, key))
 }

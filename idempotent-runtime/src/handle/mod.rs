@@ -19,7 +19,7 @@ mod settle_step;
 
 use std::{
     collections::{BTreeMap, btree_map},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -33,6 +33,7 @@ pub use self::{
     settle_step::SettleStep,
 };
 pub(crate) use self::{
+    inspect::identity,
     scope::{enter_again, in_force},
     settle::{is_about_to_be_recorded, put},
 };
@@ -123,18 +124,20 @@ impl Idempotency {
         &self.0.engine
     }
 
+    fn parts(&self) -> &Parts {
+        &self.0.engine.parts
+    }
+
+    fn sites(&self) -> MutexGuard<'_, BTreeMap<&'static str, &'static Site>> {
+        let sites = self.0.operations.lock();
+        sites.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The annotated functions that this handle has seen, by name: these are protected.
     #[must_use]
     pub fn operations(&self) -> Vec<Operation> {
-        let operations = self
-            .0
-            .operations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        operations
-            .values()
-            .map(|site| Operation::from(*site))
-            .collect()
+        let sites = self.sites();
+        sites.values().map(|site| Operation::from(*site)).collect()
     }
 
     /// Tells whether the store accepts the crash policies of these operations: ask when the program
@@ -149,7 +152,7 @@ impl Idempotency {
         let usual = self.defaults().on_crash;
         for operation in operations {
             let on_crash = operation.on_crash.unwrap_or(usual);
-            self.0.engine.parts.store.accepts(on_crash)?;
+            self.parts().store.accepts(on_crash)?;
         }
         Ok(())
     }
@@ -157,7 +160,7 @@ impl Idempotency {
     /// The store.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
-        &*self.0.engine.parts.store
+        &*self.parts().store
     }
 
     /// Ends every [`PurgeTask`] of the handle. It resolves to `true` when they have ended, no call
@@ -184,13 +187,9 @@ impl Idempotency {
             return Ok(());
         }
         if let Some(on_crash) = site.policy.on_crash {
-            self.0.engine.parts.store.accepts(on_crash)?;
+            self.parts().store.accepts(on_crash)?;
         }
-        let mut operations = self
-            .0
-            .operations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut operations = self.sites();
         match operations.entry(site.name) {
             btree_map::Entry::Occupied(known) if !std::ptr::eq(*known.get(), site) => {
                 return Err(Error::DuplicateOperation {
@@ -210,12 +209,8 @@ impl Idempotency {
     /// Whether an annotated function of this name could read an outcome back; yes if this handle
     /// has seen no call of it.
     pub(crate) fn can_read(&self, operation: &str, stored: &Stored, said: Outline) -> bool {
-        let operations = self
-            .0
-            .operations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let site = operations.get(operation);
+        let sites = self.sites();
+        let site = sites.get(operation);
         site.is_none_or(|site| site.can_read(stored, said))
     }
 
@@ -223,11 +218,7 @@ impl Idempotency {
     /// function is found by its name or by the one that it had in an older build. It is 0 for any
     /// other.
     pub(crate) fn version_of(&self, operation: &str) -> u32 {
-        let operations = self
-            .0
-            .operations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let operations = self.sites();
         let renamed = || {
             let mut seen = operations.values();
             seen.find(|site| site.also_accept == Some(operation))
@@ -239,47 +230,42 @@ impl Idempotency {
     /// The readable bytes of a key or scope, or nothing if the handle redacts them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {
-            Some(key) if !self.0.engine.parts.redact_keys => key.into_readable(),
+            Some(key) if !self.parts().redact_keys => key.into_readable(),
             _ => Vec::new(),
         }
     }
 
     pub(crate) fn holder(&self) -> Holder {
-        let trace_parent = self
-            .0
-            .engine
-            .parts
-            .trace_parent
-            .as_ref()
-            .and_then(|TraceParent(current)| current());
+        let current = self.parts().trace_parent.as_ref();
+        let trace_parent = current.and_then(|TraceParent(current)| current());
         Holder {
-            label: Arc::clone(&self.0.engine.parts.holder_name),
+            label: Arc::clone(&self.parts().holder_name),
             trace_parent: trace_parent.map(Arc::from),
         }
     }
 
     pub(crate) fn defaults(&self) -> &Defaults {
-        &self.0.engine.parts.defaults
+        &self.parts().defaults
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
-        self.0.engine.parts.enabled
+        self.parts().enabled
     }
 
     pub(crate) fn fingerprint_key(&self) -> Option<&FingerprintKey> {
-        self.0.engine.parts.fingerprint_key.as_ref()
+        self.parts().fingerprint_key.as_ref()
     }
 
     pub(crate) fn coder(&self) -> &Coder {
-        &self.0.engine.parts.coder
+        &self.parts().coder
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
-        &*self.0.engine.parts.timer
+        &*self.parts().timer
     }
 
     pub(crate) fn observers(&self) -> &Observers {
-        &self.0.engine.parts.observers
+        &self.parts().observers
     }
 
     /// Tells the observers of a request that a front end has refused by itself.

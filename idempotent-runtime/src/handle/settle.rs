@@ -106,13 +106,9 @@ impl Idempotency {
         S: KeyPart + ?Sized,
         K: KeyPart + ?Sized,
     {
-        let id = identify(operation, scope, key)?;
-        Ok(Settle {
-            handle: self,
-            operation: operation.into(),
-            id,
-            schema: self.version_of(operation),
-        })
+        let operation = operation.into();
+        let id = identify(&operation, scope, key)?;
+        Ok(self.settles(operation, id))
     }
 
     /// Begins to settle the call of a record, as [`scan`](crate::Store::scan), [`Error::Uncertain`]
@@ -129,13 +125,16 @@ impl Idempotency {
                 reason: NotSettled::UnknownKey,
             });
         };
-        let operation = Arc::clone(&record.subject.operation);
-        Ok(Settle {
+        Ok(self.settles(Arc::clone(&record.subject.operation), id))
+    }
+
+    fn settles(&self, operation: Arc<str>, id: RecordId) -> Settle<'_> {
+        Settle {
             handle: self,
             schema: self.version_of(&operation),
             operation,
             id,
-        })
+        }
     }
 }
 

@@ -123,11 +123,9 @@ impl SettleStep<'_> {
     }
 
     fn name(&self) -> Result<StepName, Error> {
-        self.name.map_err(|source| Error::InvalidKey {
-            operation: Arc::clone(&self.settle.operation),
-            part: label::STEP_NAME,
-            source,
-        })
+        let operation = &self.settle.operation;
+        self.name
+            .map_err(Error::invalid_key(operation, label::STEP_NAME))
     }
 
     async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {

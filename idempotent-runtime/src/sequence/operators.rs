@@ -11,8 +11,8 @@ use crate::{
     engine::failing::FailingNumber,
     error::Error,
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    handle::identity,
     identity::RecordId,
-    key::Key,
     protocol::sequence,
     record::Subject,
 };
@@ -187,21 +187,7 @@ impl<G> Sequence<G> {
         if let Some(mistake) = &self.mistake {
             return Err(mistake.clone());
         }
-        let invalid = |part| {
-            let operation = Arc::clone(&self.operation);
-            move |source| Error::InvalidKey {
-                operation,
-                part,
-                source,
-            }
-        };
-        let scope = self.scope.clone().transpose().map_err(invalid("scope"))?;
-        let key = self.key.clone().map_err(invalid("key"))?;
-        let id = RecordId::new(
-            &self.operation,
-            scope.as_ref().map(Key::framed),
-            key.framed(),
-        );
+        let (id, scope, key) = identity(&self.operation, self.scope.clone(), self.key.clone())?;
         let none = Fingerprint::from_bytes([0; 32]);
         let subject = Subject {
             operation: Arc::clone(&self.operation),

@@ -55,11 +55,8 @@ pub(super) struct Permit {
 pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     let attempt = described.place()?;
     let operation = || Arc::clone(attempt.operation_name());
-    let name = described.name.map_err(|source| Error::InvalidKey {
-        operation: operation(),
-        part: STEP_NAME,
-        source,
-    })?;
+    let invalid = Error::invalid_key(attempt.operation_name(), STEP_NAME);
+    let name = described.name.map_err(invalid)?;
     let Some(scope) = attempt.steps() else {
         return Ok(Begun::Unprotected(StepContext::new(&attempt, name, false)));
     };

@@ -63,14 +63,7 @@ impl Description {
         let (ttl, lease) = self.check_policy(&handle)?;
         let defaults = handle.defaults();
         let operation = self.name;
-        let invalid = |part| {
-            let operation = &operation;
-            move |source| Error::InvalidKey {
-                operation: Arc::clone(operation),
-                part,
-                source,
-            }
-        };
+        let invalid = |part| Error::invalid_key(&operation, part);
         let fingerprint = self
             .arguments
             .finish(handle.fingerprint_key())

@@ -1,8 +1,9 @@
 //! The answers of an error, and the words that its message is made of.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::Error;
+use crate::key::KeyError;
 
 /// How a handle is made with what this build has.
 pub(super) const SET_UP: &str = if cfg!(feature = "sqlite") {
@@ -95,6 +96,18 @@ fn in_brackets(f: &mut fmt::Formatter<'_>, first: &str, names: &[String]) -> fmt
 }
 
 impl Error {
+    /// Makes the error of a part of a call that cannot be one, from the reason.
+    pub(crate) fn invalid_key(
+        operation: &Arc<str>,
+        part: &'static str,
+    ) -> impl Fn(KeyError) -> Self {
+        move |source| Self::InvalidKey {
+            operation: Arc::clone(operation),
+            part,
+            source,
+        }
+    }
+
     /// Tells whether the same call with the same key can succeed later without help.
     ///
     /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a
