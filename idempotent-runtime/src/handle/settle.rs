@@ -13,7 +13,7 @@ use crate::{
     identity::RecordId,
     key::KeyPart,
     observe::RecordChange,
-    outcome::{Outline, Stored},
+    outcome::Stored,
     protocol::{Settlement, settle},
     record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{Snapshot, Stamp, StoreError, Swap},
@@ -162,8 +162,7 @@ impl Settle<'_> {
     /// of the function and it could not read the value; when the value cannot be encoded, or the
     /// store fails.
     pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
-        let bytes = self.handle.coder().encode(value)?;
-        let outcome = self.readable(RawOutcome::value(bytes), outline(value))?;
+        let outcome = self.encoded(RawOutcome::value, value)?;
         Ok(self.with_outcome(outcome).await?)
     }
 
@@ -180,8 +179,7 @@ impl Settle<'_> {
     /// of the function and it could not read the error, or reads none; when the error cannot be
     /// encoded, or the store fails.
     pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
-        let bytes = self.handle.coder().encode(error)?;
-        let outcome = self.readable(RawOutcome::error(bytes), outline(error))?;
+        let outcome = self.encoded(RawOutcome::error, error)?;
         Ok(self.with_outcome(outcome).await?)
     }
 
@@ -218,9 +216,7 @@ impl Settle<'_> {
     ///
     /// As [`with_error`](Self::with_error).
     pub async fn undo<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
-        let bytes = self.handle.coder().encode(error)?;
-        let outcome = self.readable(RawOutcome::error(bytes), outline(error))?;
-        let outcome = outcome.with_schema(self.schema);
+        let outcome = self.encoded(RawOutcome::error, error)?;
         Ok(self.write(&Settlement::Undo(outcome)).await?)
     }
 
@@ -231,11 +227,17 @@ impl Settle<'_> {
     }
 
     /// The outcome, if the function could read it back, or this handle has seen no call of it.
-    fn readable(&self, outcome: RawOutcome, said: Outline) -> Result<RawOutcome, Error> {
-        let stored = Stored::new(outcome.clone(), self.handle.coder().clone());
-        match self.handle.can_read(&self.operation, &stored, said) {
-            true => Ok(outcome),
-            false => Err(self.not(NotSettled::Unreadable)),
+    fn encoded<T: Serialize>(
+        &self,
+        outcome: fn(Vec<u8>) -> RawOutcome,
+        said: &T,
+    ) -> Result<RawOutcome, BoxError> {
+        let (handle, coder) = (self.handle, self.handle.coder());
+        let outcome = outcome(coder.encode(said)?);
+        let stored = Stored::new(outcome.clone(), coder.clone());
+        match handle.can_read(&self.operation, &stored, outline(said)) {
+            true => Ok(outcome.with_schema(self.schema)),
+            false => Err(self.not(NotSettled::Unreadable).into()),
         }
     }
 
@@ -247,40 +249,28 @@ impl Settle<'_> {
     }
 
     pub(super) async fn write(self, settlement: &Settlement) -> Result<(), Error> {
-        let store = self.handle.store();
         let keep = self.handle.defaults().audit_retention;
-        let mut snapshot = store.load(&self.id).await?;
-        loop {
-            let Some(record) = snapshot.record else {
-                return Err(self.not(self.unknown().await?));
+        let ends_by_error = matches!(settlement, Settlement::Outcome(it) if it.is_error());
+        let settled = |snapshot: &Snapshot| {
+            let Some(record) = snapshot.record.as_deref() else {
+                return Ok(None);
             };
-            if record.is_stream() {
-                return Err(self.not(NotSettled::IsSequence));
-            }
-            let is_error =
-                |it: &Settlement| matches!(it, Settlement::Outcome(outcome) if outcome.is_error());
-            if is_error(settlement) && record.has_open_undos() {
-                return Err(self.not(NotSettled::OpenUndos));
-            }
-            if is_about_to_be_recorded(self.handle, &record) {
-                return Err(self.not(NotSettled::StillRunning));
-            }
-            let draft = settle(&record, settlement, snapshot.now, keep, Version::random());
-            let Some(draft) = draft else {
-                return Err(self.not(why_not(&record, snapshot.now)));
+            let draft = || settle(record, settlement, snapshot.now, keep, Version::random());
+            let reason = match record {
+                _ if record.is_stream() => NotSettled::IsSequence,
+                _ if ends_by_error && record.has_open_undos() => NotSettled::OpenUndos,
+                _ if is_about_to_be_recorded(self.handle, record) => NotSettled::StillRunning,
+                _ => match draft() {
+                    Some(draft) => return Ok(Some(draft)),
+                    None => why_not(record, snapshot.now),
+                },
             };
-            match put(self.handle, &self.id, record.version, &draft).await? {
-                Swap::Applied(_) => {
-                    self.handle.observers().transition(
-                        &self.operation,
-                        &self.id,
-                        record.attempt,
-                        RecordChange::Settled,
-                    );
-                    return Ok(());
-                }
-                Swap::Refused(stands) => snapshot = stands,
-            }
+            Err(self.not(reason))
+        };
+        let (place, change) = ((&self.operation, &self.id), RecordChange::Settled);
+        match self.handle.settled(place, change, settled).await? {
+            true => Ok(()),
+            false => Err(self.not(self.unknown().await?)),
         }
     }
 
@@ -294,6 +284,34 @@ impl Settle<'_> {
             true => NotSettled::UnknownKey,
             false => NotSettled::UnknownOperation,
         })
+    }
+}
+
+impl Idempotency {
+    /// Puts the version that `settled` makes of what stands, and asks it again while another one
+    /// comes between; then observers are told of the change. Returns whether it made one.
+    pub(crate) async fn settled(
+        &self,
+        (operation, id): (&Arc<str>, &RecordId),
+        change: RecordChange,
+        settled: impl Fn(&Snapshot) -> Result<Option<Draft>, Error>,
+    ) -> Result<bool, Error> {
+        let mut snapshot = self.store().load(id).await?;
+        loop {
+            let Some(draft) = settled(&snapshot)? else {
+                return Ok(false);
+            };
+            let record = snapshot.record.as_deref();
+            let attempt = record.map_or(1, |record| record.attempt);
+            let seen = record.map(|record| record.version);
+            match put(self, id, seen, &draft).await? {
+                Swap::Applied(_) => {
+                    self.observers().transition(operation, id, attempt, change);
+                    return Ok(true);
+                }
+                Swap::Refused(stands) => snapshot = stands,
+            }
+        }
     }
 }
 

@@ -8,18 +8,18 @@ use crate::{
     error::NotSettled,
     error::{BoxError, Error},
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    handle::{Idempotency, is_about_to_be_recorded, put},
+    handle::{Idempotency, is_about_to_be_recorded},
     identity::RecordId,
     observe::RecordChange,
     protocol::{
         read,
         sequence::{
-            self, CopyAnswer, LastValue, NextNumber, StoredStream, Stream, StreamDraft,
-            StreamSettlement, end_next, skip,
+            self, BegunNumber, CopyAnswer, LastValue, NextNumber, NumberState, StoredStream,
+            Stream, StreamDraft, StreamSettlement, end_next, skip,
         },
     },
     record::{OutcomeKind, Record, Subject, Time, Version},
-    store::Swap,
+    store::Snapshot,
 };
 
 /// Settles one number, on an operator's word. Only the number at which the stream stops can be
@@ -43,14 +43,6 @@ pub struct SettleNumber<'a> {
     pub(super) expires_after: Option<Duration>,
 }
 
-/// The word of an operator: how it ends a number that was begun, and the next one, where it does.
-struct Word<F> {
-    begun: F,
-    next: Option<CopyAnswer>,
-    value: LastValue,
-    change: RecordChange,
-}
-
 impl SettleNumber<'_> {
     /// It happened, with this value, which answers a copy.
     ///
@@ -60,7 +52,8 @@ impl SettleNumber<'_> {
     /// be encoded, or the store fails.
     pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(value)?;
-        Ok(self.done(OutcomeKind::Value, bytes).await?)
+        let done = StreamSettlement::Done(OutcomeKind::Value);
+        Ok(self.write(Some(done), bytes).await?)
     }
 
     /// It failed for good, with this error, which answers a copy. The stream goes on all the same.
@@ -70,7 +63,8 @@ impl SettleNumber<'_> {
     /// As [`with_value`](Self::with_value).
     pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(error)?;
-        Ok(self.done(OutcomeKind::Error, bytes).await?)
+        let done = StreamSettlement::Done(OutcomeKind::Error);
+        Ok(self.write(Some(done), bytes).await?)
     }
 
     /// It happened, and its outcome is not known: a copy gets [`Error::NotReplayable`].
@@ -80,7 +74,8 @@ impl SettleNumber<'_> {
     /// [`Error::NotSettled`] where the stream does not stop at this number, [`Error::Store`] where
     /// the store fails.
     pub async fn as_done(self) -> Result<(), Error> {
-        self.done(OutcomeKind::NotReplayable, Vec::new()).await
+        let done = StreamSettlement::Done(OutcomeKind::NotReplayable);
+        self.write(Some(done), Vec::new()).await
     }
 
     /// It did not happen: the number is free again, and runs when it comes. Only for an uncertain
@@ -90,7 +85,8 @@ impl SettleNumber<'_> {
     ///
     /// As [`as_done`](Self::as_done).
     pub async fn release(self) -> Result<(), Error> {
-        self.on_word(StreamSettlement::Released).await
+        self.write(Some(StreamSettlement::Released), Vec::new())
+            .await
     }
 
     /// It may be tried again, with a fresh budget of takeovers. Only for a parked one, and for one
@@ -101,91 +97,56 @@ impl SettleNumber<'_> {
     /// As [`as_done`](Self::as_done).
     pub async fn resume(self) -> Result<(), Error> {
         let max_takeovers = self.handle.defaults().max_takeovers;
-        self.on_word(StreamSettlement::Resumed { max_takeovers })
-            .await
+        let resumed = StreamSettlement::Resumed { max_takeovers };
+        self.write(Some(resumed), Vec::new()).await
     }
 
     /// As [`Sequence::skip`](super::Sequence::skip).
     pub(super) async fn skip(self) -> Result<(), Error> {
-        let number = self.number;
-        self.write(Word {
-            begun: |stream: &Stream, now, version| skip(stream, number, now, version),
-            next: Some(CopyAnswer::Skipped),
-            value: LastValue::default(),
-            change: RecordChange::Skipped,
-        })
-        .await
+        self.write(None, Vec::new()).await
     }
 
-    async fn done(self, kind: OutcomeKind, bytes: Vec<u8>) -> Result<(), Error> {
-        let number = self.number;
-        let settlement = StreamSettlement::Done(kind);
-        self.write(Word {
-            begun: |stream: &Stream, now, version| {
-                sequence::settle(stream, number, &settlement, now, version)
-            },
-            next: Some(CopyAnswer::Recorded(kind)),
-            value: LastValue {
-                schema: 0,
-                bytes: bytes.into(),
-            },
-            change: RecordChange::Settled,
-        })
-        .await
-    }
-
-    async fn on_word(self, settlement: StreamSettlement) -> Result<(), Error> {
-        let number = self.number;
-        self.write(Word {
-            begun: |stream: &Stream, now, version| {
-                sequence::settle(stream, number, &settlement, now, version)
-            },
-            next: None,
-            value: LastValue::default(),
-            change: RecordChange::Settled,
-        })
-        .await
-    }
-
-    async fn write<F>(self, word: Word<F>) -> Result<(), Error>
-    where
-        F: Fn(&Stream, Time, Version) -> Option<StreamDraft>,
-    {
-        let (handle, operation) = (self.handle, self.operation);
+    /// Settles the number, or skips it, with the bytes that answer a copy. The number may be begun,
+    /// or the next one, which takes an outcome alone.
+    async fn write(
+        self,
+        settlement: Option<StreamSettlement>,
+        bytes: Vec<u8>,
+    ) -> Result<(), Error> {
+        let (handle, number) = (self.handle, self.number);
         let (id, subject) = self.subject.clone()?;
+        let (schema, bytes) = (0, bytes.into());
+        let value = LastValue { schema, bytes };
+        let (answer, change) = told(settlement.as_ref());
         let not = |reason| Error::NotSettled {
-            operation: Arc::clone(operation),
+            operation: Arc::clone(self.operation),
             reason,
         };
-        let mut snapshot = handle.store().load(&id).await?;
-        loop {
+        let settled = |snapshot: &Snapshot| {
             let (now, record) = (snapshot.now, snapshot.record.as_deref());
             if record.is_some_and(|record| is_about_to_be_recorded(handle, record)) {
                 return Err(not(NotSettled::StillRunning));
             }
             let stands = record.map(stored).transpose()?;
             let stream = stands.as_ref().map(|stored| &stored.stream);
-            let begun = stream.and_then(|stream| (word.begun)(stream, now, Version::random()));
-            let next = || self.next(&id, stands.as_ref(), record, word.next, now);
+            let begun = stream.and_then(|stream| match &settlement {
+                Some(it) => sequence::settle(stream, number, it, now, Version::random()),
+                None => skip(stream, number, now, Version::random()),
+            });
+            let next = || self.next(&id, stands.as_ref(), record, answer, now);
             let (draft, subject) = match begun.map(|draft| (draft, None)).or_else(next) {
                 Some((draft, ends)) => (draft, ends.map(|it| about(&subject, it))),
-                None => return Err(not(why_not(stream, self.number, now))),
+                None => return Err(not(why_not(stream, number, now))),
             };
             let holder = record.map_or_else(|| handle.holder(), |record| record.holder.clone());
-            let value = word.value.clone();
+            let value = value.clone();
             let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);
-            let seen = record.map(|record| record.version);
-            let attempt = record.map_or(1, |record| record.attempt);
-            match put(handle, &id, seen, &draft).await? {
-                Swap::Applied(_) => {
-                    handle.engine().failing().forget(&id, self.number);
-                    let observers = handle.observers();
-                    observers.transition(operation, &id, attempt, word.change);
-                    return Ok(());
-                }
-                Swap::Refused(stands) => snapshot = stands,
-            }
-        }
+            Ok(Some(draft))
+        };
+        let place = (self.operation, &id);
+        handle.settled(place, change, settled).await?;
+        handle.engine().failing().forget(&id, number);
+        Ok(())
     }
 
     /// The draft that ends the next number so, with the fingerprint of its copies.
@@ -222,6 +183,16 @@ impl SettleNumber<'_> {
     }
 }
 
+/// The answer of a copy of a number that was only to begin, and the change that observers are told.
+fn told(settlement: Option<&StreamSettlement>) -> (Option<CopyAnswer>, RecordChange) {
+    let answer = match settlement {
+        None => return (Some(CopyAnswer::Skipped), RecordChange::Skipped),
+        Some(StreamSettlement::Done(kind)) => Some(CopyAnswer::Recorded(*kind)),
+        Some(_) => None,
+    };
+    (answer, RecordChange::Settled)
+}
+
 /// The subject of a stream whose last number has this fingerprint.
 fn about(subject: &Subject, fingerprint: Fingerprint) -> Arc<Subject> {
     Arc::new(Subject {
@@ -242,26 +213,20 @@ fn why_not(stream: Option<&Stream>, number: u64, now: Time) -> NotSettled {
     let Some(stream) = stream else {
         return NotSettled::OtherNumber;
     };
-    let last = stream.last.map(|last| last.number);
-    let is_held = stream
-        .running
-        .is_some_and(|it| it.state == sequence::NumberState::Running);
-    match stream.running {
-        _ if is_held
-            && stream
-                .last
-                .is_some_and(|last| last.number == number && last.lacks_outcome()) =>
+    let is_held = |it: &BegunNumber| it.state == NumberState::Running;
+    match (stream.running, stream.last) {
+        (Some(running), Some(last))
+            if is_held(&running) && last.number == number && last.lacks_outcome() =>
         {
             NotSettled::StillRunning
         }
-        _ if last.is_some_and(|last| number <= last) => NotSettled::AlreadySettled,
-        Some(running) if running.number != number => NotSettled::OtherNumber,
-        None => NotSettled::OtherNumber,
-        Some(running)
-            if running.state == sequence::NumberState::Running && !stream.lease_is_over(now) =>
-        {
-            NotSettled::StillRunning
+        (_, Some(last)) if number <= last.number => NotSettled::AlreadySettled,
+        (Some(running), _) if running.number == number => {
+            match is_held(&running) && !stream.lease_is_over(now) {
+                true => NotSettled::StillRunning,
+                false => NotSettled::NotParked,
+            }
         }
-        Some(_) => NotSettled::NotParked,
+        _ => NotSettled::OtherNumber,
     }
 }
