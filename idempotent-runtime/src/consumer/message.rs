@@ -19,7 +19,7 @@ use crate::{
     key::{Key, KeyError},
     observe::CallReport,
     outcome::{Classified, LeftUncertain, OnError, Recorded, Released},
-    policy::{OnMissingKey, OnOutage, Verdict},
+    policy::Verdict,
     record::Subject,
     request::{Call, Fingerprintable, Request},
     run::{ActiveCall, Typed, run},
@@ -70,19 +70,13 @@ pub struct Unnumbered;
 pub struct Numbered;
 
 fn call_of(settings: &Settings, key: Result<Key, KeyError>) -> Call {
-    let operation = Arc::clone(&settings.operation);
-    let mut call = Call::reserved(operation, key, settings.scope.clone());
-    call.handle(&settings.handle);
-    call.ttl(settings.ttl);
-    call.in_flight(settings.in_flight);
-    let policy = call.policy();
-    policy.lease = settings.lease;
-    policy.on_crash = settings.on_crash;
-    policy.max_takeovers = settings.max_takeovers;
-    // A message that no record would recognise later may not be acknowledged, either.
-    policy.on_outage = Some(OnOutage::Closed);
-    policy.on_missing_key = Some(OnMissingKey::Refuse);
-    call
+    let identity = (settings.scope.clone().map(Ok), key);
+    Call::reserved(
+        &settings.handle,
+        &settings.operation,
+        identity,
+        settings.policy,
+    )
 }
 
 /// Bytes that are hashed as they are.

@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     handle::Idempotency,
     key::{Key, KeyPart},
+    operation::Policy,
     policy::{InFlight, OnCrash},
     record::limits::{LONGEST, check_durations, check_lease},
     request::INBOX,
@@ -31,11 +32,7 @@ pub(super) struct Settings {
     pub(super) operation: Arc<str>,
     pub(super) scope: Option<Key>,
     /// With the downtime.
-    pub(super) ttl: Duration,
-    pub(super) lease: Option<Duration>,
-    pub(super) on_crash: Option<OnCrash>,
-    pub(super) max_takeovers: Option<u32>,
-    pub(super) in_flight: InFlight,
+    pub(super) policy: Policy,
     pub(super) max_deliveries: u32,
     pub(super) concurrency: usize,
     pub(super) on_failure: OnFailure,
@@ -44,7 +41,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn on_crash(&self) -> OnCrash {
         let of_handle = self.handle.defaults().on_crash;
-        self.on_crash.unwrap_or(of_handle)
+        self.policy.on_crash.unwrap_or(of_handle)
     }
 }
 
@@ -86,11 +83,10 @@ impl ConsumerBuilder {
                 handle: handle.clone(),
                 operation: format!("{INBOX}{name}").into(),
                 scope: None,
-                ttl: Duration::ZERO,
-                lease: None,
-                on_crash: None,
-                max_takeovers: None,
-                in_flight: InFlight::Reject,
+                policy: Policy {
+                    in_flight: Some(InFlight::Reject),
+                    ..Policy::NEVER_UNPROTECTED
+                },
                 max_deliveries: 20,
                 concurrency: 16,
                 on_failure: OnFailure::default(),
@@ -141,7 +137,7 @@ impl ConsumerBuilder {
     setters! {
         /// Sets how long a consumer that holds a message may be silent.
         lease(it, lease: impl IntoDuration) {
-            it.settings.lease = read(lease, &mut it.mistake).or(it.settings.lease);
+            it.settings.policy.lease = read(lease, &mut it.mistake).or(it.settings.policy.lease);
         }
 
         /// Sets what becomes of a message whose consumer vanished: `Rerun` or `Uncertain`.
@@ -151,14 +147,16 @@ impl ConsumerBuilder {
                     "a consumer has no function to ask what became of a message: say `Rerun` or `Uncertain`",
                 ));
             }
-            it.settings.on_crash = Some(on_crash);
+            it.settings.policy.on_crash = Some(on_crash);
         }
 
         /// Sets after how many consumers that vanished a message is parked.
-        max_takeovers(it, max_takeovers: u32) { it.settings.max_takeovers = Some(max_takeovers) }
+        max_takeovers(it, max_takeovers: u32) {
+            it.settings.policy.max_takeovers = Some(max_takeovers);
+        }
 
         /// Sets what becomes of a copy while another one runs: refused at once unless set.
-        in_flight(it, in_flight: InFlight) { it.settings.in_flight = in_flight }
+        in_flight(it, in_flight: InFlight) { it.settings.policy.in_flight = Some(in_flight) }
 
         /// Sets from which delivery on an `Err` that is released makes a dead letter. Have the
         /// broker's own limit above it, or none.
@@ -205,11 +203,15 @@ impl ConsumerBuilder {
             Some(_) => {}
         }
         let mut settings = self.settings;
-        settings.ttl = ttl.saturating_add(self.downtime).min(LONGEST);
-        let defaults = settings.handle.defaults();
-        let lease = settings.lease.unwrap_or(defaults.lease);
-        check_durations(settings.ttl, lease, settings.handle.timer())?;
-        check_lease(Some(settings.ttl), settings.lease)?;
+        let ttl = ttl.saturating_add(self.downtime).min(LONGEST);
+        settings.policy.ttl = Some(ttl);
+        let (lease, defaults) = (settings.policy.lease, settings.handle.defaults());
+        check_durations(
+            ttl,
+            lease.unwrap_or(defaults.lease),
+            settings.handle.timer(),
+        )?;
+        check_lease(Some(ttl), lease)?;
         settings.handle.store().accepts(settings.on_crash())?;
         Ok(Consumer(Arc::new(settings)))
     }

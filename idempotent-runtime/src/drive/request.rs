@@ -139,11 +139,18 @@ impl Call {
     }
 
     /// The same for a front end, whose names no other call takes.
-    pub(crate) fn reserved(name: Arc<str>, key: Result<Key, KeyError>, scope: Option<Key>) -> Self {
-        let mut call = Self::named(name);
+    pub(crate) fn reserved(
+        handle: &Idempotency,
+        name: &Arc<str>,
+        (scope, key): (Option<Result<Key, KeyError>>, Result<Key, KeyError>),
+        policy: Policy,
+    ) -> Self {
+        let mut call = Self::named(Arc::clone(name));
+        call.handle(handle);
         call.0.is_reserved = true;
         call.0.key = Some(key);
-        call.0.scope = scope.map(Ok);
+        call.0.scope = scope;
+        call.0.policy = policy;
         call
     }
 
@@ -228,10 +235,6 @@ impl Call {
 
     pub(crate) fn policy(&mut self) -> &mut Policy {
         &mut self.0.policy
-    }
-
-    pub(crate) fn in_scope(&mut self, scope: Option<Result<Key, KeyError>>) {
-        self.0.scope = scope;
     }
 
     /// Has it wait for another call only in this room.

@@ -67,6 +67,13 @@ impl Policy {
         max_takeovers: None,
         version: 0,
     };
+
+    /// That of a call which never runs without a record: none would recognise it later.
+    pub(crate) const NEVER_UNPROTECTED: Self = Self {
+        on_missing_key: Some(OnMissingKey::Refuse),
+        on_outage: Some(OnOutage::Closed),
+        ..Self::UNSAID
+    };
 }
 
 macro_rules! setters {

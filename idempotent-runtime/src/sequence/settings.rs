@@ -8,7 +8,8 @@ use crate::{
     error::Error,
     handle::Idempotency,
     key::{Key, KeyError, KeyPart},
-    policy::{InFlight, OnCrash, OnMissingKey, OnOutage},
+    operation::Policy,
+    policy::{InFlight, OnCrash},
     protocol::{CallNumber, sequence::Gaps},
     record::limits::check_durations,
     request::{Call, SEQUENCE},
@@ -38,10 +39,7 @@ pub struct Sequence<G = NoRule> {
     pub(super) operation: Arc<str>,
     pub(super) key: Result<Key, KeyError>,
     pub(super) scope: Option<Result<Key, KeyError>>,
-    lease: Option<Duration>,
-    on_crash: Option<OnCrash>,
-    in_flight: Option<InFlight>,
-    max_takeovers: Option<u32>,
+    policy: Policy,
     pub(super) expires_after: Option<Duration>,
     /// The number that the stream begins with, where that was said.
     pub(super) first: Option<u64>,
@@ -98,10 +96,7 @@ impl Sequence {
             operation: format!("{SEQUENCE}{name}").into(),
             key,
             scope: None,
-            lease: None,
-            on_crash: None,
-            in_flight: None,
-            max_takeovers: None,
+            policy: Policy::NEVER_UNPROTECTED,
             expires_after: None,
             first: None,
             mistake: empty.then_some(Error::InvalidPolicy(
@@ -155,7 +150,7 @@ impl<G> Sequence<G> {
 
     setters! {
         /// Sets how long the holder of a number may be silent: `"30s"`, or a `Duration`.
-        lease(it, lease: impl IntoDuration) { it.lease = read(lease, &mut it.mistake).or(it.lease) }
+        lease(it, lease: impl IntoDuration) { it.policy.lease = read(lease, &mut it.mistake).or(it.policy.lease) }
 
         /// Sets what becomes of a number whose holder vanished: `Rerun` or `Uncertain`. An
         /// uncertain number stops the stream until it is [settled](Self::settle).
@@ -165,15 +160,15 @@ impl<G> Sequence<G> {
                     "a sequence has no function to ask what became of a number: say `Rerun` or `Uncertain`",
                 ));
             }
-            it.on_crash = Some(on_crash);
+            it.policy.on_crash = Some(on_crash);
         }
 
         /// Sets what a copy and a larger number do while a number is held.
-        in_flight(it, in_flight: InFlight) { it.in_flight = Some(in_flight) }
+        in_flight(it, in_flight: InFlight) { it.policy.in_flight = Some(in_flight) }
 
         /// Sets after how many holders that vanished a number is parked. Each number has this
         /// budget.
-        max_takeovers(it, max_takeovers: u32) { it.max_takeovers = Some(max_takeovers) }
+        max_takeovers(it, max_takeovers: u32) { it.policy.max_takeovers = Some(max_takeovers) }
 
         /// Sets how long after its last number a stream is forgotten: `"90d"`, or a `Duration`.
         /// Then it begins anew. A stream does not expire unless this is said.
@@ -193,22 +188,14 @@ impl<G> Sequence<G> {
     where
         G: GapRule,
     {
-        let mut call = Call::reserved(Arc::clone(&self.operation), self.key, None);
-        call.handle(&self.handle);
-        call.in_scope(self.scope);
+        let identity = (self.scope, self.key);
+        let mut call = Call::reserved(&self.handle, &self.operation, identity, self.policy);
         if let Some(mistake) = self.mistake {
             call.refuse(mistake);
         }
-        let policy = call.policy();
-        policy.lease = self.lease;
-        policy.on_crash = self.on_crash;
-        policy.in_flight = self.in_flight;
-        policy.max_takeovers = self.max_takeovers;
-        // A number that is not recorded may be applied again.
-        policy.on_outage = Some(OnOutage::Closed);
-        policy.on_missing_key = Some(OnMissingKey::Refuse);
         if let Some(after) = self.expires_after {
-            let lease = self.lease.unwrap_or(self.handle.defaults().lease);
+            let lease = self.policy.lease;
+            let lease = lease.unwrap_or(self.handle.defaults().lease);
             if after.is_zero() || check_durations(after, lease, self.handle.timer()).is_err() {
                 call.refuse(Error::InvalidPolicy(
                     "`expires_after` is how long a sequence is known after its last number: give at least a millisecond and at most a hundred years",
@@ -232,10 +219,7 @@ impl<G> Sequence<G> {
             operation: self.operation,
             key: self.key,
             scope: self.scope,
-            lease: self.lease,
-            on_crash: self.on_crash,
-            in_flight: self.in_flight,
-            max_takeovers: self.max_takeovers,
+            policy: self.policy,
             expires_after: self.expires_after,
             first: self.first,
             mistake: self.mistake,

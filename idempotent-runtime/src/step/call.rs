@@ -10,10 +10,9 @@ use super::{
 use crate::{
     attempt::{Asking, INSIDE},
     error::Error,
-    fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Reference, Released, Upgraded, Whole},
     policy::{OnCrash, Reconciled, Verdict},
-    record::{OutcomeKind, RawOutcome, label::named},
+    record::{OutcomeKind, RawOutcome},
     request::Fingerprintable,
     run::typed::{
         Typed,
@@ -62,15 +61,7 @@ where
     Fut: Future,
 {
     StepCall {
-        described: Described {
-            label: name.label(),
-            name: named(&name),
-            arguments: Arguments::new(),
-            version: 0,
-            on_crash: OnCrash::Rerun,
-            undo: None,
-            is_version: false,
-        },
+        described: Described::new(name.label(), &name),
         body,
         typed: Typed::whole(Released),
         undo: NoUndo,

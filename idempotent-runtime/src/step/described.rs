@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::AnyUndo;
+use super::{AnyUndo, StepLabel};
 use crate::{
     attempt::{Asking, Attempt, INSIDE, try_current},
     error::Error,
     fingerprint::Arguments,
     key::KeyError,
     policy::OnCrash,
-    record::StepName,
+    record::{StepName, label::named},
 };
 
 /// The name of a step, and its settings.
@@ -26,6 +26,18 @@ pub(super) struct Described {
 }
 
 impl Described {
+    pub(super) fn new(label: &'static str, name: &impl StepLabel) -> Self {
+        Self {
+            label,
+            name: named(name),
+            arguments: Arguments::new(),
+            version: 0,
+            on_crash: OnCrash::Rerun,
+            undo: None,
+            is_version: false,
+        }
+    }
+
     /// The attempt that the step is a part of, where a step can stand.
     pub(super) fn place(&self) -> Result<Attempt, Error> {
         let Some(attempt) = try_current() else {

@@ -15,10 +15,9 @@ use super::{
 use crate::{
     clock::SystemTimer,
     error::Error,
-    fingerprint::Arguments,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
-    policy::{OnCrash, Verdict},
-    record::{Step, label::named},
+    policy::Verdict,
+    record::Step,
     request::Fingerprintable,
     run::typed::{
         Typed,
@@ -99,15 +98,7 @@ where
 /// Describes a step in a transaction; [`step_in`] is the same without a description.
 pub fn in_transaction<N: StepLabel, DB: SqlDatabase>(name: N, pool: &Pool<DB>) -> StepIn<'_, DB> {
     StepIn {
-        described: Described {
-            label: name.label(),
-            name: named(&name),
-            arguments: Arguments::new(),
-            version: 0,
-            on_crash: OnCrash::Rerun,
-            undo: None,
-            is_version: false,
-        },
+        described: Described::new(name.label(), &name),
         pool,
         retry_for: RETRY_FOR,
         on_error: Released,

@@ -3,10 +3,7 @@
 use super::{described::Described, permit};
 use crate::{
     error::Error,
-    fingerprint::Arguments,
     outcome::Released,
-    policy::OnCrash,
-    record::label::named,
     run::typed::{Typed, read::replay, record::keep},
 };
 
@@ -47,13 +44,8 @@ use crate::{
 /// ```
 pub async fn step_version(name: &'static str) -> Result<bool, Error> {
     let described = Described {
-        label: name,
-        name: named(&("step_version", name)),
-        arguments: Arguments::new(),
-        version: 0,
-        on_crash: OnCrash::Rerun,
-        undo: None,
         is_version: true,
+        ..Described::new(name, &("step_version", name))
     };
     let asking = described.asking();
     let answer = recorded(described).await;
