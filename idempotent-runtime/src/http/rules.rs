@@ -17,6 +17,7 @@ use crate::{
         server_errors::ServerErrors,
     },
     policy::{InFlight, OnCrash, OnExpired, OnOutage},
+    value::setters,
 };
 
 pub(crate) use self::choice::Protocol;
@@ -83,278 +84,199 @@ pub struct Rules {
 
 /// Requests and their keys.
 impl Rules {
-    /// Sets what becomes of a request without a key, and whether keys count at all.
-    pub fn key(mut self, presence: Presence) -> Self {
-        self.presence = presence;
-        self
-    }
+    setters! {
+        /// Sets what becomes of a request without a key, and whether keys count at all.
+        key(it, presence: Presence) { it.presence = presence }
 
-    /// Sets the methods that keys count for. Every other request is handed on untouched, with any
-    /// key or none.
-    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
-        self.methods = methods.into_iter().collect();
-        self
-    }
+        /// Sets the methods that keys count for. Every other request is handed on untouched, with
+        /// any key or none.
+        methods(it, methods: impl IntoIterator<Item = Method>) {
+            it.methods = methods.into_iter().collect();
+        }
 
-    /// Has requests that no route of axum's router matches guarded as all others are, for a handler
-    /// of `Router::fallback` or a service of `Router::fallback_service` that does something.
-    /// Without this word they are handed on untouched: nothing is written, and one without a key
-    /// gets the router's 404.
-    pub fn guard_fallback(mut self) -> Self {
-        self.guards_fallback = true;
-        self
-    }
+        /// Has requests that no route of axum's router matches guarded as all others are, for a
+        /// handler of `Router::fallback` or a service of `Router::fallback_service` that does
+        /// something. Without this word they are handed on untouched: nothing is written, and one
+        /// without a key gets the router's 404.
+        guard_fallback(it) { it.guards_fallback = true }
 
-    /// Sets how a key is found and read, and what it must be like.
-    pub fn reader(mut self, reader: KeyReader) -> Self {
-        self.reader = reader;
-        self
-    }
+        /// Sets how a key is found and read, and what it must be like.
+        reader(it, reader: KeyReader) { it.reader = reader }
 
-    /// Sets where a key is unique.
-    pub fn key_scope(mut self, key_scope: KeyScope) -> Self {
-        self.key_scope = key_scope;
-        self
-    }
+        /// Sets where a key is unique.
+        key_scope(it, key_scope: KeyScope) { it.key_scope = key_scope }
 
-    /// Sets what becomes of early data.
-    pub fn early_data(mut self, early_data: EarlyData) -> Self {
-        self.early_data = early_data;
-        self
-    }
+        /// Sets what becomes of early data.
+        early_data(it, early_data: EarlyData) { it.early_data = early_data }
 
-    /// Sets how many bytes the body of a request with a key may have; a longer one is refused with
-    /// 413 and does not run. The default is 2 MiB. A body without a key is not counted.
-    pub fn max_request(mut self, bytes: usize) -> Self {
-        self.max_request = bytes;
-        self
+        /// Sets how many bytes the body of a request with a key may have; a longer one is refused
+        /// with 413 and does not run. The default is 2 MiB. A body without a key is not counted.
+        max_request(it, bytes: usize) { it.max_request = bytes }
     }
 }
 
 /// How a request's body arrives.
 impl Rules {
-    /// Sets how long the body of a request with a key may take from one byte to the next: 30
-    /// seconds by default. If it takes longer, the request is refused with 408, which a client may
-    /// repeat, and nothing was done.
-    pub fn body_timeout(mut self, between: impl IntoDuration) -> Self {
-        match between.into_duration() {
-            Ok(between) => self.patience.between = between,
-            Err(error) => self.mistake = Some(error),
+    setters! {
+        /// Sets how long the body of a request with a key may take from one byte to the next: 30
+        /// seconds by default. If it takes longer, the request is refused with 408, which a client
+        /// may repeat, and nothing was done.
+        body_timeout(it, between: impl IntoDuration) {
+            it.patience.between = it.read(between).unwrap_or(it.patience.between);
         }
-        self
-    }
 
-    /// Sets how long it may take in all: 10 minutes by default.
-    pub fn body_deadline(mut self, in_all: impl IntoDuration) -> Self {
-        match in_all.into_duration() {
-            Ok(in_all) => self.patience.in_all = in_all,
-            Err(error) => self.mistake = Some(error),
+        /// Sets how long it may take in all: 10 minutes by default.
+        body_deadline(it, in_all: impl IntoDuration) {
+            it.patience.in_all = it.read(in_all).unwrap_or(it.patience.in_all);
         }
-        self
     }
 }
 
 /// How a response streams.
 impl Rules {
-    /// Sets how long a client may leave a response unread that is given on as it comes: 60 seconds
-    /// by default. If it takes longer, the response breaks off, and its key counts as that of a
-    /// client which went away. The silence of the handler does not count.
-    pub fn stream_timeout(mut self, between: impl IntoDuration) -> Self {
-        match between.into_duration() {
-            Ok(between) => self.stream_patience.between = between,
-            Err(error) => self.mistake = Some(error),
+    setters! {
+        /// Sets how long a client may leave a response unread that is given on as it comes: 60
+        /// seconds by default. If it takes longer, the response breaks off, and its key counts as
+        /// that of a client which went away. The silence of the handler does not count.
+        stream_timeout(it, between: impl IntoDuration) {
+            it.stream_patience.between = it.read(between).unwrap_or(it.stream_patience.between);
         }
-        self
-    }
 
-    /// Sets how long such a response may take in all, the handler's silence included: 24 hours by
-    /// default.
-    pub fn stream_deadline(mut self, in_all: impl IntoDuration) -> Self {
-        match in_all.into_duration() {
-            Ok(in_all) => self.stream_patience.in_all = in_all,
-            Err(error) => self.mistake = Some(error),
+        /// Sets how long such a response may take in all, the handler's silence included: 24 hours
+        /// by default.
+        stream_deadline(it, in_all: impl IntoDuration) {
+            it.stream_patience.in_all = it.read(in_all).unwrap_or(it.stream_patience.in_all);
         }
-        self
     }
 }
 
 /// The comparison that makes two requests the same request.
 impl Rules {
-    /// Sets how bodies are compared.
-    pub fn compare_bodies(mut self, comparison: BodyComparison) -> Self {
-        self.comparison.body = comparison;
-        self
-    }
+    setters! {
+        /// Sets how bodies are compared.
+        compare_bodies(it, comparison: BodyComparison) { it.comparison.body = comparison }
 
-    /// Sets how queries are compared.
-    pub fn compare_queries(mut self, comparison: QueryComparison) -> Self {
-        self.comparison.query = comparison;
-        self
-    }
+        /// Sets how queries are compared.
+        compare_queries(it, comparison: QueryComparison) { it.comparison.query = comparison }
 
-    /// Compares these header fields, too: an API version, say, or the language of the response. No
-    /// others count, so that a new token, date or trace does not make another request. The order in
-    /// which they are named does not matter.
-    pub fn compare_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
-        let mut names: Vec<_> = names.into_iter().collect();
-        names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
-        names.dedup();
-        self.comparison.headers = names;
-        self
-    }
+        /// Compares these header fields, too: an API version, say, or the language of the response.
+        /// No others count, so that a new token, date or trace does not make another request. The
+        /// order in which they are named does not matter.
+        compare_headers(it, names: impl IntoIterator<Item = HeaderName>) {
+            let mut names: Vec<_> = names.into_iter().collect();
+            names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+            names.dedup();
+            it.comparison.headers = names;
+        }
 
-    /// Sets the status that refuses another request with the same key: 422 by default. The
-    /// problem's type stays.
-    pub fn mismatch_status(mut self, status: StatusCode) -> Self {
-        self.mismatch_status = status;
-        self
-    }
+        /// Sets the status that refuses another request with the same key: 422 by default. The
+        /// problem's type stays.
+        mismatch_status(it, status: StatusCode) { it.mismatch_status = status }
 
-    /// Sets what that refusal tells.
-    pub fn mismatch_details(mut self, details: MismatchDetails) -> Self {
-        self.mismatch_details = details;
-        self
+        /// Sets what that refusal tells.
+        mismatch_details(it, details: MismatchDetails) { it.mismatch_details = details }
     }
 }
 
 /// The first request while it runs.
 impl Rules {
-    /// Sets what a retry does while the first request runs: it is refused at once by default, or
-    /// waits.
-    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
-        self.in_flight = in_flight;
-        self
-    }
+    setters! {
+        /// Sets what a retry does while the first request runs: it is refused at once by default,
+        /// or waits.
+        in_flight(it, in_flight: InFlight) { it.in_flight = in_flight }
 
-    /// Sets the status of that refusal: 409 by default. The problem's type stays.
-    pub fn in_flight_status(mut self, status: StatusCode) -> Self {
-        self.in_flight_status = status;
-        self
-    }
+        /// Sets the status of that refusal: 409 by default. The problem's type stays.
+        in_flight_status(it, status: StatusCode) { it.in_flight_status = status }
 
-    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
-    /// If the holder of the first request has missed a heartbeat, and so may have vanished, it says
-    /// the rest of the lease.
-    pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
-        match wait.into_duration() {
-            Ok(wait) => self.retry_after = wait,
-            Err(error) => self.mistake = Some(error),
+        /// Sets after how long that refusal says to try again: 1 second by default, in whole
+        /// seconds. If the holder of the first request has missed a heartbeat, and so may have
+        /// vanished, it says the rest of the lease.
+        retry_after(it, wait: impl IntoDuration) {
+            it.retry_after = it.read(wait).unwrap_or(it.retry_after);
         }
-        self
-    }
 
-    /// Sets how long the holder of a key may be silent, in place of the handle's lease: at least
-    /// 100 milliseconds.
-    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        match lease.into_duration() {
-            Ok(lease) => self.lease = Some(lease),
-            Err(error) => self.mistake = Some(error),
+        /// Sets how long the holder of a key may be silent, in place of the handle's lease: at
+        /// least 100 milliseconds.
+        lease(it, lease: impl IntoDuration) { it.lease = it.read(lease).or(it.lease) }
+
+        /// Sets what becomes of a key whose process vanished: `Rerun` or `Uncertain`, in place of
+        /// the handle's choice.
+        on_crash(it, on_crash: OnCrash) {
+            if on_crash == OnCrash::Reconcile {
+                it.mistake = Some(Error::InvalidPolicy(
+                    "the layer has no function to ask what became of a request: choose `Rerun` or `Uncertain`",
+                ));
+            }
+            it.on_crash = Some(on_crash);
         }
-        self
-    }
 
-    /// Sets what becomes of a key whose process vanished: `Rerun` or `Uncertain`, in place of the
-    /// handle's choice.
-    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
-        if on_crash == OnCrash::Reconcile {
-            self.mistake = Some(Error::InvalidPolicy(
-                "the layer has no function to ask what became of a request: choose `Rerun` or `Uncertain`",
-            ));
-        }
-        self.on_crash = Some(on_crash);
-        self
-    }
-
-    /// Sets what becomes of a request while the store is out of reach, in place of the handle's
-    /// choice.
-    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
-        self.on_outage = Some(on_outage);
-        self
+        /// Sets what becomes of a request while the store is out of reach, in place of the handle's
+        /// choice.
+        on_outage(it, on_outage: OnOutage) { it.on_outage = Some(on_outage) }
     }
 }
 
 /// Responses and their replays.
 impl Rules {
-    /// Names statuses with which this service rejects a request before its handler begins, beside
-    /// the usual ones: 400 and 422, say, where extractors of axum check the request. Such a
-    /// response is not stored, and a retry runs. It is right only on routes whose handlers never
-    /// answer so once they have done something; elsewhere, the extractor `ReleaseOnReject` (feature
-    /// `axum`) tells the two apart. A [`ReplayHint`](super::ReplayHint) counts more.
-    pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
-        self.rejections = statuses.into_iter().collect();
-        if !self.rejections.iter().all(StatusCode::is_client_error) {
-            self.mistake = Some(Error::InvalidPolicy(
-                "a rejection has a status from 400 to 499: what one of 500 or above means is said by `server_errors`",
-            ));
+    setters! {
+        /// Names statuses with which this service rejects a request before its handler begins,
+        /// beside the usual ones: 400 and 422, say, where extractors of axum check the request.
+        /// Such a response is not stored, and a retry runs. It is right only on routes whose
+        /// handlers never answer so once they have done something; elsewhere, the extractor
+        /// `ReleaseOnReject` (feature `axum`) tells the two apart. A
+        /// [`ReplayHint`](super::ReplayHint) counts more.
+        rejections(it, statuses: impl IntoIterator<Item = StatusCode>) {
+            it.rejections = statuses.into_iter().collect();
+            if !it.rejections.iter().all(StatusCode::is_client_error) {
+                it.mistake = Some(Error::InvalidPolicy(
+                    "a rejection has a status from 400 to 499: what one of 500 or above means is said by `server_errors`",
+                ));
+            }
         }
-        self
-    }
 
-    /// Sets what a response of 500 or above means.
-    pub fn server_errors(mut self, server_errors: ServerErrors) -> Self {
-        self.server_errors = server_errors;
-        self
-    }
+        /// Sets what a response of 500 or above means.
+        server_errors(it, server_errors: ServerErrors) { it.server_errors = server_errors }
 
-    /// Sets what is kept of a response.
-    pub fn storage(mut self, storage: Storage) -> Self {
-        self.storage = storage;
-        self
-    }
+        /// Sets what is kept of a response.
+        storage(it, storage: Storage) { it.storage = storage }
 
-    /// Sets what becomes of the key of a response that cannot be repeated. A
-    /// [`ReplayHint`](super::ReplayHint) counts more, and a response that breaks off leaves its key
-    /// uncertain in any case.
-    pub fn unrepeatable(mut self, unrepeatable: UnstorableResponse) -> Self {
-        self.unrepeatable = unrepeatable;
-        self
-    }
+        /// Sets what becomes of the key of a response that cannot be repeated. A
+        /// [`ReplayHint`](super::ReplayHint) counts more, and a response that breaks off leaves its
+        /// key uncertain in any case.
+        unrepeatable(it, unrepeatable: UnstorableResponse) { it.unrepeatable = unrepeatable }
 
-    /// Sets which header fields of a response are kept.
-    pub fn headers(mut self, headers: HeaderPolicy) -> Self {
-        self.headers = headers;
-        self
-    }
+        /// Sets which header fields of a response are kept.
+        headers(it, headers: HeaderPolicy) { it.headers = headers }
 
-    /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first
-    /// caller gets a longer one whole, and a retry is told that its result cannot be given. The
-    /// whole stored response, with the header fields, is also bounded by the handle's
-    /// [`max_outcome`](crate::handle::Builder::max_outcome), 16 MiB by default.
-    pub fn max_response(mut self, bytes: usize) -> Self {
-        self.max_response = bytes;
-        self
-    }
+        /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The
+        /// first caller gets a longer one whole, and a retry is told that its result cannot be
+        /// given. The whole stored response, with the header fields, is also bounded by the
+        /// handle's [`max_outcome`](crate::handle::Builder::max_outcome), 16 MiB by default.
+        max_response(it, bytes: usize) { it.max_response = bytes }
 
-    /// Sets how long a response answers retries, in place of the handle's: `"24h"`, or a
-    /// `Duration`.
-    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        match ttl.into_duration() {
-            Ok(ttl) => self.ttl = Some(ttl),
-            Err(error) => self.mistake = Some(error),
+        /// Sets how long a response answers retries, in place of the handle's: `"24h"`, or a
+        /// `Duration`.
+        ttl(it, ttl: impl IntoDuration) { it.ttl = it.read(ttl).or(it.ttl) }
+
+        /// Sets what becomes of a key whose response has expired: it is new by default. Under
+        /// [`OnExpired::Refuse`] a retry that comes too late is told so, with 409, as long as the
+        /// handle [keeps](crate::handle::Builder::audit_retention) the record. The handle must be
+        /// told to keep it.
+        on_expired(it, on_expired: OnExpired) { it.on_expired = on_expired }
+
+        /// Sets the status of a replay whose first response was 201: 201 by default. The stored
+        /// response stays as it is.
+        replay_of_created(it, replay_of_created: ReplayOfCreated) {
+            it.replay_of_created = replay_of_created;
         }
-        self
+
+        /// Sets whether responses to requests with a key repeat it.
+        echo(it, echo: KeyEcho) { it.echo = echo }
     }
 
-    /// Sets what becomes of a key whose response has expired: it is new by default. Under
-    /// [`OnExpired::Refuse`] a retry that comes too late is told so, with 409, as long as the
-    /// handle [keeps](crate::handle::Builder::audit_retention) the record. The handle must be told
-    /// to keep it.
-    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
-        self.on_expired = on_expired;
-        self
-    }
-
-    /// Sets the status of a replay whose first response was 201: 201 by default. The stored
-    /// response stays as it is.
-    pub fn replay_of_created(mut self, replay_of_created: ReplayOfCreated) -> Self {
-        self.replay_of_created = replay_of_created;
-        self
-    }
-
-    /// Sets whether responses to requests with a key repeat it.
-    pub fn echo(mut self, echo: KeyEcho) -> Self {
-        self.echo = echo;
-        self
+    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
+        let read = duration.into_duration();
+        read.map_err(|error| self.mistake = Some(error)).ok()
     }
 
     /// The header fields of a request whose key its response repeats.

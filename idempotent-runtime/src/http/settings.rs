@@ -26,6 +26,7 @@ use crate::{
     key::KeyPart,
     observe::FrontEndEvent,
     store::StoreError,
+    value::setters,
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`](super::IdempotencyLayer::builder).
@@ -178,17 +179,14 @@ impl<S> LayerBuilder<S> {
         }
     }
 
-    /// Sets the status that refuses a request whose caller is not known; 400 by default. 401
-    /// belongs to a service that also says, in `WWW-Authenticate`, how to authenticate.
-    pub fn unscoped_status(mut self, status: StatusCode) -> Self {
-        self.said.unscoped_status = status;
-        self
-    }
+    setters! {
+        /// Sets the status that refuses a request whose caller is not known; 400 by default. 401
+        /// belongs to a service that also says, in `WWW-Authenticate`, how to authenticate.
+        unscoped_status(it, status: StatusCode) { it.said.unscoped_status = status }
 
-    /// Sets what holds for every route that has no rules of its own; [`Rules::ietf`] by default.
-    pub fn rules(mut self, rules: Rules) -> Self {
-        self.said.rules = rules;
-        self
+        /// Sets what holds for every route that has no rules of its own; [`Rules::ietf`] by
+        /// default.
+        rules(it, rules: Rules) { it.said.rules = rules }
     }
 
     /// Changes the rules for the requests whose path matches `pattern`: `/orders/{id}/payments`, or
@@ -208,58 +206,44 @@ impl<S> LayerBuilder<S> {
         self
     }
 
-    /// Sets how refusals are told.
-    pub fn problems(mut self, problems: Problems) -> Self {
-        self.said.problems = problems;
-        self
-    }
+    setters! {
+        /// Sets how refusals are told.
+        problems(it, problems: Problems) { it.said.problems = problems }
 
-    /// Seals responses on their way to the store: for encryption at rest.
-    pub fn seal(mut self, seal: impl Seal + 'static) -> Self {
-        self.said.seal = Some(Arc::new(seal));
-        self
-    }
+        /// Seals responses on their way to the store: for encryption at rest.
+        seal(it, seal: impl Seal + 'static) { it.said.seal = Some(Arc::new(seal)) }
 
-    /// Sets the name of the operation in records, logs and metrics; `http` by default. Services
-    /// that share a store need a name each, unless one is to answer the other's retries.
-    ///
-    /// Layers of one name share a space of keys for each kind of caller: see
-    /// [`scope`](Self::scope).
-    ///
-    /// A name that changes makes all keys new, so a layer in use keeps the one it has.
-    pub fn name(mut self, name: &str) -> Self {
-        self.said.name = name.into();
-        self
-    }
+        /// Sets the name of the operation in records, logs and metrics; `http` by default. Services
+        /// that share a store need a name each, unless one is to answer the other's retries.
+        ///
+        /// Layers of one name share a space of keys for each kind of caller: see
+        /// [`scope`](Self::scope).
+        ///
+        /// A name that changes makes all keys new, so a layer in use keeps the one it has.
+        name(it, name: &str) { it.said.name = name.into() }
 
-    /// Sets how many handlers may run at once for requests with a key, at least one; more get 503.
-    /// Unlike a limit outside of the layer, it counts handlers whose clients are gone, too.
-    ///
-    /// A request whose body is kept takes the place of a handler: while the body arrives
-    /// ([`Rules::body_timeout`]), and while the request waits for an earlier one
-    /// ([`Rules::in_flight`]). If all places are taken, a request whose body is not there yet is
-    /// refused with 503, whatever its key, and one that would wait is refused as if it might not.
-    ///
-    /// A handler gives its place back when it has answered. A response that still streams takes
-    /// none: see [`max_streams`](Self::max_streams).
-    pub fn max_in_flight(mut self, handlers: usize) -> Self {
-        self.said.bounds.in_all = handlers;
-        self
-    }
+        /// Sets how many handlers may run at once for requests with a key, at least one; more get
+        /// 503. Unlike a limit outside of the layer, it counts handlers whose clients are gone,
+        /// too.
+        ///
+        /// A request whose body is kept takes the place of a handler: while the body arrives
+        /// ([`Rules::body_timeout`]), and while the request waits for an earlier one
+        /// ([`Rules::in_flight`]). If all places are taken, a request whose body is not there yet
+        /// is refused with 503, whatever its key, and one that would wait is refused as if it might
+        /// not.
+        ///
+        /// A handler gives its place back when it has answered. A response that still streams takes
+        /// none: see [`max_streams`](Self::max_streams).
+        max_in_flight(it, handlers: usize) { it.said.bounds.in_all = handlers }
 
-    /// Sets how many responses to requests with a key may stream at once, at least one. While there
-    /// are as many, no handler begins: its request gets 503. A client that does not read holds its
-    /// place for [`Rules::stream_timeout`] at most.
-    pub fn max_streams(mut self, responses: usize) -> Self {
-        self.said.bounds.streams = responses;
-        self
-    }
+        /// Sets how many responses to requests with a key may stream at once, at least one. While
+        /// there are as many, no handler begins: its request gets 503. A client that does not read
+        /// holds its place for [`Rules::stream_timeout`] at most.
+        max_streams(it, responses: usize) { it.said.bounds.streams = responses }
 
-    /// Sets how many handlers, kept requests and streams may be of one caller, at least one; more
-    /// are refused with 429. It counts what runs in this process.
-    pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
-        self.said.bounds.of_one_caller = handlers;
-        self
+        /// Sets how many handlers, kept requests and streams may be of one caller, at least one;
+        /// more are refused with 429. It counts what runs in this process.
+        max_in_flight_per_caller(it, handlers: usize) { it.said.bounds.of_one_caller = handlers }
     }
 }
 
