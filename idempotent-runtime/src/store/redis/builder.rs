@@ -15,7 +15,10 @@ use super::{
     prefix::KeyPrefix,
     scripts::Scripts,
 };
-use crate::store::{StoreError, StoreErrorKind};
+use crate::{
+    store::{StoreError, StoreErrorKind},
+    value::setters,
+};
 
 const DOING: &str = "setting up the store";
 
@@ -55,46 +58,38 @@ impl RedisBuilder {
         }
     }
 
-    /// Sets how the store's keys begin, and the name of its channel: `idempotent:` unless set. One
-    /// to 64 ASCII letters, digits and `:`, `.`, `_`, `-`, `/`; anything else is refused when the
-    /// store is made. Nothing else may have such keys: the store takes a hash by one of them, with
-    /// 64 hexadecimal digits behind, for a record of its own.
-    pub fn key_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = KeyPrefix::new(prefix).map_err(|unusable| {
-            StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unusable)
-        });
-        self
-    }
+    setters! {
+        /// Sets how the store's keys begin, and the name of its channel: `idempotent:` unless set.
+        /// One to 64 ASCII letters, digits and `:`, `.`, `_`, `-`, `/`; anything else is refused
+        /// when the store is made. Nothing else may have such keys: the store takes a hash by one
+        /// of them, with 64 hexadecimal digits behind, for a record of its own.
+        key_prefix(it, prefix: &str) {
+            it.prefix = KeyPrefix::new(prefix).map_err(|unusable| {
+                StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unusable)
+            });
+        }
 
-    /// Sets how long a call waits for a connection to be made: five seconds unless set. Then the
-    /// error is of the kind
-    /// [`StoreErrorKind::Unavailable`].
-    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
-        self.limits.connect = connect_timeout;
-        self
-    }
+        /// Sets how long a call waits for a connection to be made: five seconds unless set. Then
+        /// the error is of the kind [`StoreErrorKind::Unavailable`].
+        connect_timeout(it, connect_timeout: Duration) { it.limits.connect = connect_timeout }
 
-    /// Sets how long an answer may take: ten seconds unless set. Then the error is of the kind
-    /// [`StoreErrorKind::Unavailable`], and the connection is made anew. A client or connection of
-    /// the application's may set a shorter limit of its own, which then counts for it; the driver's
-    /// is half a second.
-    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
-        self.limits.answer = answer_timeout;
-        self
-    }
+        /// Sets how long an answer may take: ten seconds unless set. Then the error is of the kind
+        /// [`StoreErrorKind::Unavailable`], and the connection is made anew. A client or connection
+        /// of the application's may set a shorter limit of its own, which then counts for it; the
+        /// driver's is half a second.
+        answer_timeout(it, answer_timeout: Duration) { it.limits.answer = answer_timeout }
 
-    /// Allows calls with `on_crash = uncertain` and `reconcile`, whose bodies must not run twice,
-    /// and accepts that they do if Redis forgets: see [what it can
-    /// lose](RedisStore#what-redis-can-lose). Without this setting such a call is refused with
-    /// [`StoreErrorKind::Configuration`], before anything is written or run.
-    ///
-    /// The store then looks at every server when it is made, and refuses one that forgets by
-    /// itself: it must say `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync
-    /// always`, too, which it does not tell: with `everysec`, a server that is killed forgets what
-    /// it answered in its last second. With all of these, the only danger left is the failover.
-    pub fn accept_at_most_once_until_failover(mut self) -> Self {
-        self.at_most_once = true;
-        self
+        /// Allows calls with `on_crash = uncertain` and `reconcile`, whose bodies must not run
+        /// twice, and accepts that they do if Redis forgets: see [what it can
+        /// lose](RedisStore#what-redis-can-lose). Without this setting such a call is refused with
+        /// [`StoreErrorKind::Configuration`], before anything is written or run.
+        ///
+        /// The store then looks at every server when it is made, and refuses one that forgets by
+        /// itself: it must say `maxmemory-policy noeviction` and `appendonly yes`. Set `appendfsync
+        /// always`, too, which it does not tell: with `everysec`, a server that is killed forgets
+        /// what it answered in its last second. With all of these, the only danger left is the
+        /// failover.
+        accept_at_most_once_until_failover(it) { it.at_most_once = true }
     }
 
     /// Connects to the server that a URL names, such as `redis://user:password@host:6379/0`,

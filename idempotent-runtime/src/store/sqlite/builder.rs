@@ -13,9 +13,12 @@ use super::{
     failure,
     group_commit::Queue,
 };
-use crate::store::{
-    StoreError, StoreErrorKind,
-    sql::{self, TablePrefix},
+use crate::{
+    store::{
+        StoreError, StoreErrorKind,
+        sql::{self, TablePrefix},
+    },
+    value::setters,
 };
 
 const DOING: &str = "opening the store";
@@ -57,22 +60,18 @@ impl SqliteBuilder {
         }
     }
 
-    /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII
-    /// letters, digits and underscores, not beginning with a digit, `sqlite_` or `pg_`; anything
-    /// else is refused when the store is opened. Prefixes that differ only by upper and lower case
-    /// name the same tables.
-    pub fn table_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = sql::chosen(prefix, DOING);
-        self
-    }
+    setters! {
+        /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40
+        /// ASCII letters, digits and underscores, not beginning with a digit, `sqlite_` or `pg_`;
+        /// anything else is refused when the store is opened. Prefixes that differ only by upper
+        /// and lower case name the same tables.
+        table_prefix(it, prefix: &str) { it.prefix = sql::chosen(prefix, DOING) }
 
-    /// Sets how long a statement waits for a lock that another connection holds: five seconds
-    /// unless set, at most 24 days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool
-    /// of the application keeps its own. In a file that the store opened, a call waits up to 30
-    /// seconds for the callers in line before it, whatever this says.
-    pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
-        self.busy_timeout = busy_timeout;
-        self
+        /// Sets how long a statement waits for a lock that another connection holds: five seconds
+        /// unless set, at most 24 days. Then the error is of the kind [`StoreErrorKind::Busy`]. A
+        /// pool of the application keeps its own. In a file that the store opened, a call waits up
+        /// to 30 seconds for the callers in line before it, whatever this says.
+        busy_timeout(it, busy_timeout: Duration) { it.busy_timeout = busy_timeout }
     }
 
     /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names

@@ -6,6 +6,7 @@ use super::{OutcomeTier, Shared, TieredStore, in_flight::InFlight, tier::Tier, t
 use crate::{
     clock::{Clock, Timer},
     store::{Store, moment::Clocks},
+    value::setters,
 };
 
 /// Sets up a [`TieredStore`].
@@ -32,36 +33,23 @@ impl TieredBuilder {
         }
     }
 
-    /// Sets how long a copy is given after the primary store was asked for it, and how long the
-    /// primary store's time is reckoned on without asking: a minute unless set.
-    pub fn age(mut self, age: Duration) -> Self {
-        self.age = age;
-        self
-    }
+    setters! {
+        /// Sets how long a copy is given after the primary store was asked for it, and how long the
+        /// primary store's time is reckoned on without asking: a minute unless set.
+        age(it, age: Duration) { it.age = age }
 
-    /// Sets how long an answer of the fast tier is waited for: 50 milliseconds unless set.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
+        /// Sets how long an answer of the fast tier is waited for: 50 milliseconds unless set.
+        patience(it, patience: Duration) { it.patience = patience }
 
-    /// Sets how long the fast tier is left alone after it failed: a second unless set.
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
-    }
+        /// Sets how long the fast tier is left alone after it failed: a second unless set.
+        pause(it, pause: Duration) { it.pause = pause }
 
-    /// Sets what measures all of these: for tests with a manual clock.
-    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
-        self.clocks.set_timer(timer);
-        self
-    }
+        /// Sets what measures all of these: for tests with a manual clock.
+        timer(it, timer: impl Timer + 'static) { it.clocks.set_timer(timer) }
 
-    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood
-    /// still: for tests with a manual clock.
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clocks.set_wall(clock);
-        self
+        /// Sets the wall clock that tells how long the machine was suspended, while the timer stood
+        /// still: for tests with a manual clock.
+        clock(it, clock: impl Clock + 'static) { it.clocks.set_wall(clock) }
     }
 
     pub(super) fn clocks(mut self, clocks: Clocks) -> Self {
