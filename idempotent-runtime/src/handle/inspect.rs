@@ -11,6 +11,7 @@ use crate::{
     key::{Key, KeyError, KeyPart},
     outcome::Stored,
     record::{OutcomeKind, Record, State, Time},
+    store::Snapshot,
 };
 
 /// The status of a call.
@@ -155,17 +156,17 @@ impl Idempotency {
         K: KeyPart + ?Sized,
     {
         let id = identify(&operation.into(), scope, key)?;
-        let snapshot = self.store().load(&id).await?;
-        Ok(match snapshot.record {
-            None => Status::Unknown,
-            Some(record) => match self.status(&record, snapshot.now) {
-                Status::Unknown => Status::Unknown,
-                last if record.is_expired(snapshot.now) => Status::Expired {
-                    since: record.expires,
-                    last: Box::new(last),
-                },
-                status => status,
+        let Snapshot { now, record } = self.store().load(&id).await?;
+        let Some(record) = record.filter(|record| record.state != State::Released) else {
+            return Ok(Status::Unknown);
+        };
+        let last = self.status(&record, now);
+        Ok(match record.is_expired(now) {
+            true => Status::Expired {
+                since: record.expires,
+                last: Box::new(last),
             },
+            false => last,
         })
     }
 

@@ -144,11 +144,8 @@ impl Settle<'_> {
     /// Ends a step, and returns how its record stood.
     async fn end_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<State, Error> {
         let (record, step) = self.find_step(name, why_not_ended).await?;
-        let lacks_outcome = step
-            .outcome
-            .as_ref()
-            .is_some_and(RawOutcome::is_not_replayable);
-        let goes_back = matches!(record.state, State::Undoing | State::Parked);
+        let stands = step.outcome.as_ref();
+        let lacks_outcome = stands.is_some_and(RawOutcome::is_not_replayable);
         let state = match (step.state, &outcome) {
             // An undone step answers, too, while the undos of others are looked for.
             (state, Some(_)) if lacks_outcome => state,
@@ -158,19 +155,16 @@ impl Settle<'_> {
             {
                 return Ok(record.state);
             }
-            _ if goes_back => return Err(self.not(why_not_back(record.state))),
+            _ if record.state == State::Undoing => return Err(self.not(NotSettled::StillRunning)),
+            _ if record.state == State::Parked => return Err(self.not(NotSettled::AlreadySettled)),
             (StepState::Begun, Some(_)) => StepState::Done,
             (StepState::Begun, None) => StepState::Released,
             _ => return Err(self.not(NotSettled::AlreadySettled)),
         };
-        let attempt_id = match goes_back {
-            true => self.undoing(&record).await?,
-            false => record.attempt_id,
-        };
         let ended = Step {
             version: Version::random(),
             state,
-            attempt_id,
+            attempt_id: self.undoing(&record).await?,
             outcome,
             ..Step::clone(&step)
         };
@@ -228,33 +222,19 @@ impl Settle<'_> {
 /// Why no outcome of a step can be settled; `None` if one can.
 fn why_not_ended(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
     match record.state {
-        State::Uncertain => None,
-        State::Running | State::Undoing if lease_is_over => None,
-        State::Running | State::Undoing => Some(NotSettled::StillRunning),
-        State::Parked => None,
+        State::Running | State::Undoing if !lease_is_over => Some(NotSettled::StillRunning),
         State::Done => Some(NotSettled::AlreadySettled),
         State::Released => Some(NotSettled::UnknownKey),
-    }
-}
-
-/// Why a step is not settled that is in doubt, or has an outcome, in a call that is undone or
-/// parked.
-fn why_not_back(state: State) -> NotSettled {
-    match state {
-        State::Undoing => NotSettled::StillRunning,
-        _ => NotSettled::AlreadySettled,
+        State::Running | State::Undoing | State::Uncertain | State::Parked => None,
     }
 }
 
 /// Why no step can be settled as undone; `None` if one can.
 fn why_not_undone(record: &Record, lease_is_over: bool) -> Option<NotSettled> {
-    match record.state {
-        State::Parked if record.outcome.is_some() => None,
-        State::Undoing if lease_is_over => None,
-        State::Running if !lease_is_over => Some(NotSettled::StillRunning),
-        State::Undoing => Some(NotSettled::StillRunning),
-        State::Running | State::Uncertain | State::Parked => Some(NotSettled::NotUndoing),
-        State::Done => Some(NotSettled::AlreadySettled),
-        State::Released => Some(NotSettled::UnknownKey),
-    }
+    let is_undone = || match record.state {
+        State::Parked => record.outcome.is_some(),
+        state => state == State::Undoing,
+    };
+    let why_not = why_not_ended(record, lease_is_over);
+    why_not.or_else(|| (!is_undone()).then_some(NotSettled::NotUndoing))
 }

@@ -13,7 +13,7 @@ use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     handle::identity,
     identity::RecordId,
-    protocol::sequence,
+    protocol::sequence::NumberState,
     record::Subject,
 };
 
@@ -76,26 +76,21 @@ impl<G> Sequence<G> {
     ///
     /// It only reads.
     pub async fn position(&self) -> Result<Position, Error> {
-        let id = self.id()?;
+        let (id, _) = self.subject()?;
         let snapshot = self.handle.store().load(&id).await?;
         let now = snapshot.now;
-        let failing = self
-            .handle
-            .engine()
-            .failing()
-            .of(&id)
-            .map(|(failing, _)| failing);
-        let not_begun = |failing| Position {
-            failing,
-            ..Position::default()
+        let failing = self.handle.engine().failing().of(&id);
+        let failing = failing.map(|(failing, _)| failing);
+        let begun = snapshot
+            .record
+            .map(|it| Ok::<_, Error>((stored(&it)?.stream, it)));
+        let begun = begun.transpose()?;
+        let Some((stream, record)) = begun.filter(|(stream, _)| !stream.is_expired(now)) else {
+            return Ok(Position {
+                failing,
+                ..Position::default()
+            });
         };
-        let Some(record) = snapshot.record else {
-            return Ok(not_begun(failing));
-        };
-        let stream = stored(&record)?.stream;
-        if stream.is_expired(now) {
-            return Ok(not_begun(failing));
-        }
         let last = stream.last.map(|last| last.number);
         Ok(Position {
             last,
@@ -104,12 +99,10 @@ impl<G> Sequence<G> {
                 number: running.number,
                 since: now.since(record.created),
                 standing: match running.state {
-                    sequence::NumberState::Uncertain => Standing::Uncertain,
-                    sequence::NumberState::Parked => Standing::Parked,
-                    sequence::NumberState::Running if stream.lease_is_over(now) => {
-                        Standing::Vanished
-                    }
-                    sequence::NumberState::Running => Standing::Held {
+                    NumberState::Uncertain => Standing::Uncertain,
+                    NumberState::Parked => Standing::Parked,
+                    NumberState::Running if stream.lease_is_over(now) => Standing::Vanished,
+                    NumberState::Running => Standing::Held {
                         lease_left: stream.lease_end.since(now),
                     },
                 },
@@ -176,10 +169,6 @@ impl<G> Sequence<G> {
         let operation = &*self.operation;
         tracing::warn!(operation, number, reason, "a number was skipped");
         Ok(())
-    }
-
-    fn id(&self) -> Result<RecordId, Error> {
-        self.subject().map(|(id, _)| id)
     }
 
     /// The record of the stream, and its subject without a number.
