@@ -9,6 +9,7 @@ use std::{
 use reqwest::Body;
 
 use crate::key::ClientKey;
+use idempotent_runtime::__client::setters;
 
 /// The settings of one call: put them on the request with
 /// [`with_extension`](reqwest_middleware::RequestBuilder::with_extension). A call without them gets
@@ -107,62 +108,45 @@ impl ClientCall {
         Self::default()
     }
 
-    /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and
-    /// TRACE have none. A header that stands on the request counts for more.
-    #[must_use]
-    pub fn key(mut self, key: ClientKey) -> Self {
-        self.source = Source::Given(key);
-        self
-    }
+    setters! {
+        /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS
+        /// and TRACE have none. A header that stands on the request counts for more.
+        #[must_use]
+        key(it, key: ClientKey) { it.source = Source::Given(key) }
 
-    /// Gives the call the key of this intent, whatever its method, unless that only reads: GET,
-    /// HEAD, OPTIONS and TRACE have none, and are sent each time. A header that stands on the
-    /// request counts for more.
-    #[must_use]
-    pub fn intent(mut self, intent: Intent) -> Self {
-        self.source = Source::Intent(intent);
-        self
-    }
+        /// Gives the call the key of this intent, whatever its method, unless that only reads: GET,
+        /// HEAD, OPTIONS and TRACE have none, and are sent each time. A header that stands on the
+        /// request counts for more.
+        #[must_use]
+        intent(it, intent: Intent) { it.source = Source::Intent(intent) }
 
-    /// Says for which of the server's accounts the call is made, in place of the one that
-    /// [`KeysBuilder::account`](crate::KeysBuilder::account) names for all calls. It is a name that
-    /// stays the same when a token is renewed, and no secret, because the journal keeps it. Each
-    /// account has intents and keys of its own.
-    #[must_use]
-    pub fn account(mut self, account: &str) -> Self {
-        self.account = Some(account.into());
-        self
-    }
+        /// Says for which of the server's accounts the call is made, in place of the one that
+        /// [`KeysBuilder::account`](crate::KeysBuilder::account) names for all calls. It is a name
+        /// that stays the same when a token is renewed, and no secret, because the journal keeps
+        /// it. Each account has intents and keys of its own.
+        #[must_use]
+        account(it, account: &str) { it.account = Some(account.into()) }
 
-    /// Gives the call a key also where its method could do without, such as PUT and DELETE.
-    #[must_use]
-    pub fn keyed(mut self) -> Self {
-        self.keyed = Keyed::Always;
-        self
-    }
+        /// Gives the call a key also where its method could do without, such as PUT and DELETE.
+        #[must_use]
+        keyed(it) { it.keyed = Keyed::Always }
 
-    /// Sends the call without a key, as to a route that ignores keys while others of its server
-    /// honour them. A call that may have happened is then not sent again.
-    #[must_use]
-    pub fn without_key(mut self) -> Self {
-        self.keyed = Keyed::Never;
-        self
-    }
+        /// Sends the call without a key, as to a route that ignores keys while others of its server
+        /// honour them. A call that may have happened is then not sent again.
+        #[must_use]
+        without_key(it) { it.keyed = Keyed::Never }
 
-    /// Sets how long the call may take with all its attempts, in place of the
-    /// [limit](crate::Limits::deadline) that all calls have.
-    #[must_use]
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
+        /// Sets how long the call may take with all its attempts, in place of the
+        /// [limit](crate::Limits::deadline) that all calls have.
+        #[must_use]
+        deadline(it, deadline: Duration) { it.deadline = Some(deadline) }
 
-    /// Takes the body from `make`, once for every attempt and once before the first, to hash it.
-    /// That is how a stream can be sent again. If an attempt gets other bytes than those that were
-    /// hashed, it is broken off before its last byte.
-    #[must_use]
-    pub fn body_from(mut self, make: impl Fn() -> Body + Send + Sync + 'static) -> Self {
-        self.factory = Some(Factory(Arc::new(make)));
-        self
+        /// Takes the body from `make`, once for every attempt and once before the first, to hash
+        /// it. That is how a stream can be sent again. If an attempt gets other bytes than those
+        /// that were hashed, it is broken off before its last byte.
+        #[must_use]
+        body_from(it, make: impl Fn() -> Body + Send + Sync + 'static) {
+            it.factory = Some(Factory(Arc::new(make)));
+        }
     }
 }

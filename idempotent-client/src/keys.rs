@@ -20,6 +20,7 @@ use crate::policy::redirect;
 use crate::policy::refused_stream;
 use crate::wire::{send, twice};
 use idempotent_runtime::{
+    __client::setters,
     StoreError,
     clock::{Clock, SystemClock, Timer, TokioTimer},
 };
@@ -190,72 +191,51 @@ impl fmt::Debug for IdempotencyKeys {
 }
 
 impl KeysBuilder {
-    /// Gives the server at the origin of `url` a profile of its own.
-    pub fn server(mut self, url: &Url, profile: Profile) -> Self {
-        let origin = url.origin().ascii_serialization();
-        self.settings.servers.insert(origin, profile);
-        self
-    }
+    setters! {
+        /// Gives the server at the origin of `url` a profile of its own.
+        server(it, url: &Url, profile: Profile) {
+            let origin = url.origin().ascii_serialization();
+            it.settings.servers.insert(origin, profile);
+        }
 
-    /// Sets how often, how long and how fast calls are sent again.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.settings.limits = limits;
-        self
-    }
+        /// Sets how often, how long and how fast calls are sent again.
+        limits(it, limits: Limits) { it.settings.limits = limits }
 
-    /// Writes every call that has a key into `journal` before it is sent. Unless set, only calls
-    /// with an intent or a key of the caller's are remembered, in memory.
-    pub fn journal(mut self, journal: impl ClientJournal) -> Self {
-        self.journal = Some(Arc::new(journal));
-        self
-    }
+        /// Writes every call that has a key into `journal` before it is sent. Unless set, only
+        /// calls with an intent or a key of the caller's are remembered, in memory.
+        journal(it, journal: impl ClientJournal) { it.journal = Some(Arc::new(journal)) }
 
-    /// Sets what keeps the intents of this application apart from those of others that call the
-    /// same server with the same account. A changed namespace changes every key.
-    pub fn namespace(mut self, namespace: &str) -> Self {
-        self.settings.namespace = namespace.into();
-        self
-    }
+        /// Sets what keeps the intents of this application apart from those of others that call the
+        /// same server with the same account. A changed namespace changes every key.
+        namespace(it, namespace: &str) { it.settings.namespace = namespace.into() }
 
-    /// Says for which of the servers' accounts calls are made, unless they [say it
-    /// themselves](crate::ClientCall::account): a name that stays the same when a token is renewed,
-    /// and no secret. Each account has intents and keys of its own.
-    ///
-    /// An account that is named is the caller, whatever the headers say. A client that chooses
-    /// among accounts by a header names one for each call. If no account is named, the
-    /// [headers](crate#who-asks) tell callers apart. Headers, cookies and certificates that are
-    /// added inside, by another middleware or by the client beneath, are not seen: name it then.
-    pub fn account(mut self, account: &str) -> Self {
-        self.settings.account = account.into();
-        self
-    }
+        /// Says for which of the servers' accounts calls are made, unless they [say it
+        /// themselves](crate::ClientCall::account): a name that stays the same when a token is
+        /// renewed, and no secret. Each account has intents and keys of its own.
+        ///
+        /// An account that is named is the caller, whatever the headers say. A client that chooses
+        /// among accounts by a header names one for each call. If no account is named, the
+        /// [headers](crate#who-asks) tell callers apart. Headers, cookies and certificates that are
+        /// added inside, by another middleware or by the client beneath, are not seen: name it
+        /// then.
+        account(it, account: &str) { it.settings.account = account.into() }
 
-    /// Sets the longest body, in bytes, that is read into memory before it is sent: a mebibyte
-    /// unless set. Such a body could not be sent twice otherwise, as that of a form with parts. It
-    /// must say how long it is.
-    pub fn max_buffered_body(mut self, bytes: usize) -> Self {
-        self.settings.max_buffered = bytes;
-        self
-    }
+        /// Sets the longest body, in bytes, that is read into memory before it is sent: a mebibyte
+        /// unless set. Such a body could not be sent twice otherwise, as that of a form with parts.
+        /// It must say how long it is.
+        max_buffered_body(it, bytes: usize) { it.settings.max_buffered = bytes }
 
-    /// Sets the longest bodies of requests and responses, in bytes, that the journal keeps: 64 KiB
-    /// unless set. A request whose body it does not keep is not sent again after a restart, but
-    /// reported. A response whose body it does not keep is not given again for the same intent.
-    pub fn max_journaled_body(mut self, bytes: usize) -> Self {
-        self.settings.max_journaled = bytes;
-        self
-    }
+        /// Sets the longest bodies of requests and responses, in bytes, that the journal keeps: 64
+        /// KiB unless set. A request whose body it does not keep is not sent again after a restart,
+        /// but reported. A response whose body it does not keep is not given again for the same
+        /// intent.
+        max_journaled_body(it, bytes: usize) { it.settings.max_journaled = bytes }
 
-    /// Sets the clock by which keys grow old.
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
-    }
+        /// Sets the clock by which keys grow old.
+        clock(it, clock: impl Clock + 'static) { it.clock = Arc::new(clock) }
 
-    /// Sets what measures pauses and deadlines: tokio's time unless set.
-    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
-        self.timer = Arc::new(timer);
-        self
+        /// Sets what measures pauses and deadlines: tokio's time unless set.
+        timer(it, timer: impl Timer + 'static) { it.timer = Arc::new(timer) }
     }
 
     /// Builds the client and the middleware for it, to be put together with other middlewares.

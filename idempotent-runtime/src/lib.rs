@@ -220,6 +220,7 @@ pub mod __client {
         framing::{Hex, read_framed, write_framed},
         record::limits::LONGEST,
         sha256::sha256,
+        value::setters,
     };
 
     #[cfg(feature = "_sql")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::__client::LONGEST;
+use idempotent_runtime::__client::{LONGEST, setters};
 
 /// The bounds of one call.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,61 +39,47 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. An attempt
-    /// that is answered by the word that the call is running does not count, also not as a retry of
-    /// the origin. The call is then asked for, less and less often, until the deadline. Once it was
-    /// asked for as often as it has attempts, it is asked for ten times a second at most, however
-    /// short the pauses are. A pause beyond the deadline is made shorter. With a single attempt
-    /// nothing is sent again, and nothing is waited for.
-    #[must_use]
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts.max(1);
-        self
-    }
+    setters! {
+        /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. An
+        /// attempt that is answered by the word that the call is running does not count, also not
+        /// as a retry of the origin. The call is then asked for, less and less often, until the
+        /// deadline. Once it was asked for as often as it has attempts, it is asked for ten times a
+        /// second at most, however short the pauses are. A pause beyond the deadline is made
+        /// shorter. With a single attempt nothing is sent again, and nothing is waited for.
+        #[must_use]
+        attempts(it, attempts: u32) { it.attempts = attempts.max(1) }
 
-    /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An
-    /// attempt that is under way then is given up. Time that is spent before the first one counts,
-    /// on reading or hashing the body and on writing the call down. If none is left then, nothing
-    /// is sent. Time that the journal takes after the last one counts, too. An answer that the
-    /// journal has not taken by then is handed on as
-    /// [unrecorded](crate::ClientOutcome::unrecorded).
-    #[must_use]
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
-    }
+        /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set.
+        /// An attempt that is under way then is given up. Time that is spent before the first one
+        /// counts, on reading or hashing the body and on writing the call down. If none is left
+        /// then, nothing is sent. Time that the journal takes after the last one counts, too. An
+        /// answer that the journal has not taken by then is handed on as
+        /// [unrecorded](crate::ClientOutcome::unrecorded).
+        #[must_use]
+        deadline(it, deadline: Duration) { it.deadline = deadline }
 
-    /// Sets how long one attempt may take: as long as the deadline leaves, unless set. Timeouts of
-    /// the client itself hold beside it.
-    #[must_use]
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.attempt_timeout = Some(timeout);
-        self
-    }
+        /// Sets how long one attempt may take: as long as the deadline leaves, unless set. Timeouts
+        /// of the client itself hold beside it.
+        #[must_use]
+        attempt_timeout(it, timeout: Duration) { it.attempt_timeout = Some(timeout) }
 
-    /// Sets the pause before the second attempt and the longest one: half a second and 8 seconds
-    /// unless set, and a hundred years at most. It doubles with each attempt, and a random part of
-    /// up to a half is taken off.
-    #[must_use]
-    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.backoff = first.min(LONGEST);
-        self.longest_backoff = longest.clamp(self.backoff, LONGEST);
-        self
-    }
+        /// Sets the pause before the second attempt and the longest one: half a second and 8
+        /// seconds unless set, and a hundred years at most. It doubles with each attempt, and a
+        /// random part of up to a half is taken off.
+        #[must_use]
+        backoff(it, first: Duration, longest: Duration) {
+            it.backoff = first.min(LONGEST);
+            it.longest_backoff = longest.clamp(it.backoff, LONGEST);
+        }
 
-    /// Sets the longest `Retry-After` that is waited out: 60 seconds unless set. Beyond it, the
-    /// caller is told.
-    #[must_use]
-    pub fn longest_retry_after(mut self, longest: Duration) -> Self {
-        self.longest_retry_after = longest;
-        self
-    }
+        /// Sets the longest `Retry-After` that is waited out: 60 seconds unless set. Beyond it, the
+        /// caller is told.
+        #[must_use]
+        longest_retry_after(it, longest: Duration) { it.longest_retry_after = longest }
 
-    /// Sets how many attempts beyond the first an origin gets.
-    #[must_use]
-    pub fn budget(mut self, budget: Budget) -> Self {
-        self.budget = budget;
-        self
+        /// Sets how many attempts beyond the first an origin gets.
+        #[must_use]
+        budget(it, budget: Budget) { it.budget = budget }
     }
 
     /// The pause after `attempts` attempts, with `jitter` from 0 to 1.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderName;
 
 use crate::key::KeyStyle;
-use idempotent_runtime::Time;
+use idempotent_runtime::{__client::setters, Time};
 
 /// How a server takes keys, and what its answers mean.
 ///
@@ -94,91 +94,79 @@ impl Profile {
         self.support
     }
 
-    /// Sets the header that carries keys.
-    #[must_use]
-    pub fn header(mut self, header: HeaderName) -> Self {
-        self.header = header;
-        self
-    }
+    setters! {
+        /// Sets the header that carries keys.
+        #[must_use]
+        header(it, header: HeaderName) { it.header = header }
 
-    /// Sets how keys are written.
-    #[must_use]
-    pub fn style(mut self, style: KeyStyle) -> Self {
-        self.style = style;
-        self
-    }
+        /// Sets how keys are written.
+        #[must_use]
+        style(it, style: KeyStyle) { it.style = style }
 
-    /// Sets the meaning of a 409 that does not say it itself.
-    #[must_use]
-    pub fn conflict(mut self, conflict: Conflict) -> Self {
-        self.conflict = conflict;
-        self
-    }
+        /// Sets the meaning of a 409 that does not say it itself.
+        #[must_use]
+        conflict(it, conflict: Conflict) { it.conflict = conflict }
 
-    /// Adds a header in which the server says `true` or `false` to being asked again, such as
-    /// `Stripe-Should-Retry` or Adyen's `transient-error`. It counts for more than the status.
-    #[must_use]
-    pub fn verdict_header(mut self, header: HeaderName) -> Self {
-        self.verdicts = self.verdicts.iter().cloned().chain([header]).collect();
-        self
-    }
+        /// Adds a header in which the server says `true` or `false` to being asked again, such as
+        /// `Stripe-Should-Retry` or Adyen's `transient-error`. It counts for more than the status.
+        #[must_use]
+        verdict_header(it, header: HeaderName) {
+            it.verdicts = it.verdicts.iter().cloned().chain([header]).collect();
+        }
 
-    /// Adds a header that makes a request what it is, such as one that chooses a version of the
-    /// API. A journal keeps it, and a call that is sent again after a restart has it again. With
-    /// another value it is another request, which is refused under the same key. Headers that
-    /// describe the body or make conditions are kept and compared anyway. `Authorization`,
-    /// `Cookie`, the usual headers for API keys, and values that are marked as sensitive are never
-    /// kept. Name no other header that is secret, because its value stands in the journal then.
-    #[must_use]
-    pub fn request_header(mut self, header: HeaderName) -> Self {
-        let names = self.request_headers.iter().cloned();
-        self.request_headers = names.chain([header]).collect();
-        self
-    }
+        /// Adds a header that makes a request what it is, such as one that chooses a version of the
+        /// API. A journal keeps it, and a call that is sent again after a restart has it again.
+        /// With another value it is another request, which is refused under the same key. Headers
+        /// that describe the body or make conditions are kept and compared anyway. `Authorization`,
+        /// `Cookie`, the usual headers for API keys, and values that are marked as sensitive are
+        /// never kept. Name no other header that is secret, because its value stands in the journal
+        /// then.
+        #[must_use]
+        request_header(it, header: HeaderName) {
+            let names = it.request_headers.iter().cloned();
+            it.request_headers = names.chain([header]).collect();
+        }
 
-    /// Leaves a header out of the caller, because its value changes though the same account asks,
-    /// such as a signature, its date or a nonce.
-    ///
-    /// Unless an account is [named](crate::KeysBuilder::account), every header that
-    /// [may say who asks](crate#who-asks) tells callers apart. If one of them has another value at
-    /// each request, the journal answers nobody, and every repetition asks the server. The header
-    /// is sent all the same. It is needed only if the header is put on outside of this middleware.
-    /// A middleware inside may change every header at each attempt, because its headers do not
-    /// count.
-    ///
-    /// # Limits
-    ///
-    /// Two accounts that differ in this header alone are one caller from then on, and one of them
-    /// may be answered with what the other one did. So never leave out a header by which the server
-    /// chooses the account. If that header changes, too, such as a token that is renewed or an
-    /// `Authorization` that holds a signature, name the account. A header that makes the request
-    /// [what it is](Self::request_header) is compared nevertheless.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use idempotent_client::Profile;
-    /// use reqwest::header::HeaderName;
-    ///
-    /// // A middleware outside signs each request anew, and `x-api-key` says who asks.
-    /// let profile = Profile::ietf()
-    ///     .volatile_header(HeaderName::from_static("signature"))
-    ///     .volatile_header(HeaderName::from_static("signature-input"));
-    /// ```
-    #[must_use]
-    pub fn volatile_header(mut self, header: HeaderName) -> Self {
-        let names = self.volatile_headers.iter().cloned();
-        self.volatile_headers = names.chain([header]).collect();
-        self
-    }
+        /// Leaves a header out of the caller, because its value changes though the same account
+        /// asks, such as a signature, its date or a nonce.
+        ///
+        /// Unless an account is [named](crate::KeysBuilder::account), every header that [may say
+        /// who asks](crate#who-asks) tells callers apart. If one of them has another value at each
+        /// request, the journal answers nobody, and every repetition asks the server. The header is
+        /// sent all the same. It is needed only if the header is put on outside of this middleware.
+        /// A middleware inside may change every header at each attempt, because its headers do not
+        /// count.
+        ///
+        /// # Limits
+        ///
+        /// Two accounts that differ in this header alone are one caller from then on, and one of
+        /// them may be answered with what the other one did. So never leave out a header by which
+        /// the server chooses the account. If that header changes, too, such as a token that is
+        /// renewed or an `Authorization` that holds a signature, name the account. A header that
+        /// makes the request [what it is](Self::request_header) is compared nevertheless.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use idempotent_client::Profile;
+        /// use reqwest::header::HeaderName;
+        ///
+        /// // A middleware outside signs each request anew, and `x-api-key` says who asks.
+        /// let profile = Profile::ietf()
+        ///     .volatile_header(HeaderName::from_static("signature"))
+        ///     .volatile_header(HeaderName::from_static("signature-input"));
+        /// ```
+        #[must_use]
+        volatile_header(it, header: HeaderName) {
+            let names = it.volatile_headers.iter().cloned();
+            it.volatile_headers = names.chain([header]).collect();
+        }
 
-    /// Sets how long the server keeps keys. An older key is never sent again, because the server
-    /// would take it for a new one. Five minutes are taken off for clocks that differ, and no more
-    /// than half of it.
-    #[must_use]
-    pub fn retention(mut self, retention: Duration) -> Self {
-        self.retention = retention;
-        self
+        /// Sets how long the server keeps keys. An older key is never sent again, because the
+        /// server would take it for a new one. Five minutes are taken off for clocks that differ,
+        /// and no more than half of it.
+        #[must_use]
+        retention(it, retention: Duration) { it.retention = retention }
     }
 
     /// How old a key is that was made at `created`. If it was made later than `now`, by more than

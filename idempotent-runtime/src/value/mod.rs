@@ -21,7 +21,8 @@ mod unreadable;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-pub(crate) use self::setters::setters;
+#[doc(hidden)]
+pub use self::setters::setters;
 pub use self::{
     time::{Time, micros},
     unreadable::{BoxError, Unreadable},

@@ -1,7 +1,9 @@
 //! The setters of builders.
 
 /// Writes setters: methods that take a builder, set something, and return it. `it` is the builder.
-macro_rules! setters {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __setters {
     ($($(#[$about:meta])* $name:ident($it:ident $(, $given:ident: $type:ty)*) $set:block)*) => {$(
         $(#[$about])*
         pub fn $name(mut self $(, $given: $type)*) -> Self {
@@ -12,4 +14,5 @@ macro_rules! setters {
     )*};
 }
 
-pub(crate) use setters;
+#[doc(hidden)]
+pub use __setters as setters;
