@@ -26,11 +26,11 @@ pub use crate::outcome::{
 };
 pub use crate::record::RawEnding;
 use crate::{
-    error::Error,
+    drive::run_pinned,
     handle::Idempotency,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     request::Call,
-    run::{ActiveCall, Typed, run_detached, run_pinned},
+    run::{Typed, run_detached},
 };
 
 impl Idempotency {
@@ -60,8 +60,8 @@ impl Call {
         K: Keep<T> + Clone,
     {
         self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
-        let call = self.prepare().map(ActiveCall::new).map_err(Box::new);
-        run_pinned(call, Typed { on_error, keep }, body, |(answer, _)| answer)
+        let typed = Typed { on_error, keep };
+        run_pinned(self.describe(), typed, body, |(answer, _)| answer)
     }
 
     /// Runs an annotated function in a task of its own.
@@ -80,26 +80,12 @@ impl Call {
         K: Keep<T, Reading: Send> + Clone + Send + Sync + 'static,
     {
         self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
-        let request = self.prepare();
+        let described = self.describe();
         // Boxed, so that the future of an annotated function is small, whatever its body holds.
         let body = Box::pin(body);
         async move {
-            match request {
-                Ok(request) => {
-                    run_detached(ActiveCall::new(request), Typed { on_error, keep }, |_| body)
-                        .await
-                        .0
-                }
-                Err(error) => refused(error),
-            }
+            let typed = Typed { on_error, keep };
+            run_detached(described, typed, |_| body).await.0
         }
     }
-}
-
-fn refused<R>(error: Error) -> R
-where
-    R: Outcome,
-    R::Error: FromRefusal,
-{
-    R::from_result(Err(R::Error::from_refusal(error)))
 }

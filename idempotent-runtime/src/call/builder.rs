@@ -2,9 +2,9 @@
 
 use std::{future::Future, sync::Arc};
 
-use super::refused;
 use crate::{
     attempt::Attempt,
+    drive::run,
     duration::IntoDuration,
     error::Error,
     handle::Idempotency,
@@ -16,7 +16,7 @@ use crate::{
     },
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     request::{Call, Fingerprintable},
-    run::{ActiveCall, Typed, run, run_detached},
+    run::{Typed, run_detached},
     value::setters,
 };
 
@@ -241,10 +241,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = R>,
     {
-        match self.call.prepare() {
-            Ok(request) => run(ActiveCall::new(request), self.typed, body).await,
-            Err(error) => (refused(error), CallReport::Refused),
-        }
+        run(self.call.describe(), self.typed, body).await
     }
 
     /// Runs the body in a task of its own: once the key is claimed, this future may be dropped, and
@@ -275,14 +272,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = R> + Send + 'static,
     {
-        match self.call.prepare() {
-            Ok(request) => {
-                run_detached(ActiveCall::new(request), self.typed, body)
-                    .await
-                    .0
-            }
-            Err(error) => refused(error),
-        }
+        run_detached(self.call.describe(), self.typed, body).await.0
     }
 
     /// Runs the call, and asks `ask` what became of an attempt that vanished before the body may
@@ -313,7 +303,7 @@ impl<P, K> CallBuilder<P, K> {
         self.call.policy().on_crash = Some(OnCrash::Reconcile);
         self.run(|attempt| async move {
             let asked = attempt.clone();
-            match crate::run::reconcile::<R, _, _>(|| ask(asked)).await {
+            match run::reconcile::<R, _, _>(|| ask(asked)).await {
                 Some(answer) => answer,
                 None => body(attempt).await,
             }

@@ -5,10 +5,11 @@ use std::future::Future;
 use super::CallBuilder;
 use crate::{
     attempt::Attempt,
+    drive::run,
     error::Error,
     observe::CallReport,
     record::{RawEnding, RawOutcome},
-    run::{ActiveCall, Raw, run, run_raw_detached},
+    run::{Raw, run_raw_detached},
 };
 
 impl<P, K> CallBuilder<P, K> {
@@ -40,7 +41,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = RawEnding>,
     {
-        run(ActiveCall::new(self.call.prepare()?), Raw, body).await
+        run(self.call.describe(), Raw, body).await
     }
 
     /// Runs the call on bytes, and the body in a task of its own. Once the key is claimed, this
@@ -65,6 +66,6 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = RawEnding> + Send + 'static,
     {
-        run_raw_detached(self.call.prepare().map_err(Box::new), body)
+        run_raw_detached(self.call.describe(), body)
     }
 }

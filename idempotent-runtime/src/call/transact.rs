@@ -1,6 +1,6 @@
 //! A call in a transaction of its own.
 
-use super::{CallBuilder, refused};
+use super::CallBuilder;
 use crate::{
     outcome::{FromRefusal, Keep, OnError, Outcome},
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
@@ -121,13 +121,9 @@ impl<P, K> CallBuilder<P, K> {
         F: AsyncFnOnce(&mut <T::Database as sqlx::Database>::Connection) -> R + Clone,
     {
         self.call.in_transaction(true);
-        match self.call.prepare() {
-            Ok(request) => {
-                transact(request, self.typed, pool.into_transact(), body)
-                    .await
-                    .0
-            }
-            Err(error) => refused(error),
-        }
+        let settings = pool.into_transact();
+        transact(self.call.describe(), self.typed, settings, body)
+            .await
+            .0
     }
 }

@@ -1,11 +1,12 @@
 //! A call as a part of a transaction of the application's.
 
-use super::{CallBuilder, refused};
+use super::CallBuilder;
 use crate::{
+    drive::run_in,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::Verdict,
     request::Call,
-    run::{Joined, Typed, join, run_in},
+    run::{Joined, Typed, join},
     store::SqlConnection,
 };
 
@@ -25,15 +26,10 @@ impl Call {
         K: Keep<T> + Clone,
     {
         self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
-        let request = self.prepare().map_err(Box::new);
+        let described = self.describe();
         async move {
-            match request {
-                Ok(request) => {
-                    let joined = join(request, Typed { on_error, keep }, connection).await;
-                    joined.map_err(|(answer, _)| answer)
-                }
-                Err(error) => Err(refused(*error)),
-            }
+            let joined = join(described, Typed { on_error, keep }, connection).await;
+            joined.map_err(|(answer, _)| answer)
         }
     }
 }
@@ -187,13 +183,12 @@ impl<P, K> CallBuilder<P, K> {
         F: AsyncFnOnce(&mut C) -> R,
     {
         self.call.in_transaction(false);
-        match self.call.prepare() {
-            Ok(mut request) => {
-                // A caller who rolls back on an `Err` would forget a recorded one.
-                request.on_error = Verdict::Release;
-                run_in(request, self.typed, connection, body).await.answer
-            }
-            Err(error) => refused(error),
+        let mut described = self.call.describe();
+        if let Ok(call) = &mut described {
+            // A caller who rolls back on an `Err` would forget a recorded one.
+            call.request.on_error = Verdict::Release;
         }
+        let finished = run_in(described, self.typed, connection, body);
+        finished.await.answer
     }
 }

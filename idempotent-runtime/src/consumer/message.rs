@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     attempt::Attempt,
+    drive::{DescribedCall, run},
     duration::IntoDuration,
     error::{BoxError, Error},
     identity::RecordId,
@@ -22,7 +23,7 @@ use crate::{
     policy::Verdict,
     record::Subject,
     request::{Call, Fingerprintable, Request},
-    run::{ActiveCall, Typed, run},
+    run::{ActiveCall, Typed},
 };
 
 /// A message of which the id is known. Say next what it holds.
@@ -234,8 +235,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
             let handled = handler(attempt);
             async move { handled.await.map(drop).map_err(Failure::Handler) }
         };
-        self.dispose(&hold, async |request, on_error| {
-            run(ActiveCall::new(request), Typed::whole(on_error), handled).await
+        self.dispose(&hold, async |described, on_error| {
+            run(described, Typed::whole(on_error), handled).await
         })
         .await
     }
@@ -273,7 +274,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
     where
         E: Into<BoxError>,
         P: OnError<E>,
-        C: AsyncFnOnce(Request, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
+        C: AsyncFnOnce(DescribedCall, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
         self.decide(hold, call).await.tell()
     }
@@ -283,7 +284,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
     where
         E: Into<BoxError>,
         P: OnError<E>,
-        C: AsyncFnOnce(Request, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
+        C: AsyncFnOnce(DescribedCall, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
         let (settings, recorder) = (self.it.settings, VerdictRecorder::new(self.on_error));
         let message = self.it.message;
@@ -311,7 +312,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
         if let Some(disposition) = earlier(&judge, &self.it.redriven, subject).await {
             return decided(disposition, Some(id));
         }
-        let ended = call(request, &recorder);
+        let ended = call(Ok(ActiveCall::new(request)), &recorder);
         let timer = settings.handle.timer();
         let (result, report) = match &self.it.keep_alive {
             Some(keep_alive) => keep_alive.beside(timer, hold, ended).await,

@@ -11,11 +11,12 @@ use super::{
     message::{Delivery, Numbered},
 };
 use crate::{
+    drive::run_in,
     error::BoxError,
     observe::CallReport,
     outcome::OnError,
     record::{Record, State, Version},
-    run::{Typed, run_in},
+    run::Typed,
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
@@ -64,8 +65,8 @@ impl<P> Delivery<'_, P, Numbered> {
             }
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
-        self.dispose(hold, async |request, on_error| {
-            transact(request, Typed::whole(on_error), settings, handled).await
+        self.dispose(hold, async |described, on_error| {
+            transact(described, Typed::whole(on_error), settings, handled).await
         })
         .await
     }
@@ -98,8 +99,8 @@ impl<P> Delivery<'_, P, Numbered> {
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
         let mut proof = Proof::Commit;
-        let decided = self.decide(&hold, async |request, on_error| {
-            let finished = run_in(request, Typed::whole(on_error), connection, handled).await;
+        let decided = self.decide(&hold, async |described, on_error| {
+            let finished = run_in(described, Typed::whole(on_error), connection, handled).await;
             proof = Proof::of(finished.written, &finished.report);
             (finished.answer, finished.report)
         });

@@ -1,14 +1,164 @@
-//! One call, from its description to its answer: claim, body, record.
+//! One call, from its description to its answer. This file has the order of things, and only this.
 //!
-//! A front describes the call (`request`). `run` sends the claim, does as the protocol decides,
-//! runs the body, and records how it ended; then it undoes the steps of a call that has failed for
-//! good. `transaction` does the same in a transaction, which stands or falls with the record.
+//! A front describes the call (`request`). A call that cannot be described is refused, and nothing
+//! was written. Any other call **claims**: its claim goes to the store as if nothing stood there,
+//! and the protocol decides what a refusal means. So it holds the record, waits, or is answered by
+//! what stands. A call that holds the record **runs its body**, once, as an attempt. Then it
+//! **records** how the body ended, and only then its caller is answered.
 //!
-//! A call is refused, answered by a record, or holds the lease while its body runs. A body never
-//! runs without a claim that stands, and its outcome is told only after the write, or after the
-//! store has failed to take it: then a job of the engine goes on trying.
+//! Two things vary. A [`Codec`] keeps the result of a body and makes the answer: `typed` for
+//! functions, `raw` for bytes. The place of the claim is a lease ([`run`], [`run_pinned`],
+//! [`run_detached`](run::run_detached)), the application's transaction ([`run_in`]), or one of our own
+//! ([`transact`](transaction::transact), which tries again). In a transaction nothing beats and
+//! nothing is tried again: the record commits and rolls back with the rows of the body.
+//!
+//! A body never runs without a claim that stands. Its outcome is told only after the write, or
+//! after the store has failed to take it: then a job of the engine goes on trying. Dropped at any
+//! await, a call leaves no lease without a job that ends it.
+//!
+//! Sizes decide the form of this code. An annotated function holds the future of its call, and is
+//! compiled for each body. So the call itself is boxed, claiming is compiled once and boxed inside,
+//! and a pinned body stays where it is. No trait has a place as its type: the future of a call in a
+//! transaction borrows the connection, and behind a trait it is `Send` for no lifetime that the
+//! caller can name. The expansion of `tx` therefore claims, runs and records inline, over
+//! [`Joined`](run::Joined).
 
 pub(crate) mod request;
 pub(crate) mod run;
 #[cfg(feature = "_sql")]
 pub mod transaction;
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+};
+
+use self::run::{ActiveCall, Codec, Instead};
+#[cfg(feature = "_sql")]
+use self::run::{Finished, Typed, join};
+use crate::{attempt::Attempt, error::Error};
+#[cfg(feature = "_sql")]
+use crate::{
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    store::SqlConnection,
+};
+
+/// A call that is described, or the reason why it cannot be run.
+pub(crate) type DescribedCall = Result<Box<ActiveCall>, Box<Error>>;
+
+/// Claims, runs a body that is made when it is known which attempt runs it, and records.
+pub(crate) async fn run<R, C, F, B>(described: DescribedCall, codec: C, body: F) -> C::Answer
+where
+    C: Codec<R>,
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = R>,
+{
+    match claim(described, &codec).await {
+        Ok((call, attempt)) => carry_out(call, attempt, codec, body).await,
+        Err(answer) => answer,
+    }
+}
+
+/// The same for a body that is there already, and stays where it is. Code that is not about the
+/// body stands elsewhere, so that it is not compiled again for every body.
+pub(crate) async fn run_pinned<R, C, B, T>(
+    described: DescribedCall,
+    codec: C,
+    body: Pin<&mut Option<B>>,
+    take: fn(C::Answer) -> T,
+) -> T
+where
+    C: Codec<R>,
+    B: Future<Output = R>,
+{
+    let (mut call, attempt) = match claim(described, &codec).await {
+        Ok(claimed) => claimed,
+        Err(answer) => return take(answer),
+    };
+    match run_and_record(&mut call, &attempt, &codec, body).await {
+        Ok(answer) => take(answer),
+        Err(instead) => take(codec.instead(&mut call, instead).await),
+    }
+}
+
+/// Runs a call as a part of the application's transaction.
+#[cfg(feature = "_sql")]
+pub(crate) async fn run_in<C, R, P, K, F>(
+    described: DescribedCall,
+    typed: Typed<P, K>,
+    connection: &mut C,
+    body: F,
+) -> Finished<R>
+where
+    C: SqlConnection,
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    F: AsyncFnOnce(&mut C) -> R,
+{
+    let mut joined = match join(described, typed, connection).await {
+        Ok(joined) => joined,
+        Err(answer) => return answer.into(),
+    };
+    let own = joined.make_and_run(|| body(&mut *connection)).await;
+    joined.end(connection, own).await
+}
+
+/// Claims: the attempt that is to run the body, or the answer of what stands in its way.
+pub(crate) async fn claim<R, C: Codec<R>>(
+    described: DescribedCall,
+    codec: &C,
+) -> Result<(Box<ActiveCall>, Attempt), C::Answer> {
+    let mut call = described.map_err(|error| C::refused(*error))?;
+    call.request.errors_can_end = codec.errors_can_end(&call.request);
+    match call.admit().await {
+        Ok(attempt) => Ok((call, attempt)),
+        Err(instead) => Err(codec.instead(&mut call, instead).await),
+    }
+}
+
+/// Carries out a call that has claimed: a detached one does it in a task of its own.
+pub(crate) async fn carry_out<R, C, F, B>(
+    mut call: Box<ActiveCall>,
+    attempt: Attempt,
+    codec: C,
+    body: F,
+) -> C::Answer
+where
+    C: Codec<R>,
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = R>,
+{
+    let done = {
+        let body = pin!(Some(call.make(&attempt, body)));
+        run_and_record(&mut call, &attempt, &codec, body).await
+    };
+    match done {
+        Ok(answer) => answer,
+        Err(instead) => codec.instead(&mut call, instead).await,
+    }
+}
+
+/// Runs the body, and records how it ended; what answers the call in its place.
+async fn run_and_record<R, C, B>(
+    call: &mut ActiveCall,
+    attempt: &Attempt,
+    codec: &C,
+    body: Pin<&mut Option<B>>,
+) -> Result<C::Answer, Instead>
+where
+    C: Codec<R>,
+    B: Future<Output = R>,
+{
+    if attempt.undoes() {
+        return Err(Box::pin(call.find_and_undo(attempt, body)).await);
+    }
+    let mut own = C::take(call.run(attempt, body).await);
+    let ending = codec.leave(call, attempt, &mut own).await;
+    let reference = C::reference(&ending);
+    match call.end(attempt, ending).await {
+        Some(instead) => Err(instead),
+        None => Ok(codec.own(call, own, reference).await),
+    }
+}

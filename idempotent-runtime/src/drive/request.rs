@@ -14,6 +14,7 @@ pub(crate) use self::check::{INBOX, SEQUENCE};
 pub(crate) use self::waiting_room::WaitingRoom;
 use crate::{
     attempt::{Asking, Attempt, Stage, WithoutId, is_held},
+    drive::{DescribedCall, run::ActiveCall},
     duration::IntoDuration,
     error::Error,
     fingerprint::Arguments,
@@ -264,6 +265,11 @@ impl Call {
             Asking::of(WithoutId::Call).answered(Some(mistake));
         }
         prepared
+    }
+
+    /// The same, of a call that begins now.
+    pub(crate) fn describe(self) -> DescribedCall {
+        self.prepare().map(ActiveCall::new).map_err(Box::new)
     }
 
     fn prepared(self) -> Result<Request, Error> {

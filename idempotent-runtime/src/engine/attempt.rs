@@ -21,13 +21,11 @@ use std::{
 use tokio::sync::Notify;
 
 pub use self::child_id::ChildId;
-#[cfg(feature = "sqlite")]
-pub(crate) use self::held::is_shut_out;
 #[cfg(feature = "_sql")]
 pub(crate) use self::part::Sending;
 use self::{held::Held, part::Part, refusals::Refusals};
 pub(crate) use self::{
-    held::{is_held, is_own},
+    held::{is_held, is_own, is_shut_out},
     refusals::{Asking, WithoutId, refuse},
     stage::Stage,
     steps::{INSIDE, goes_forward},
@@ -84,9 +82,6 @@ struct Inner {
     token: Option<FencingToken>,
     /// How it holds its record, where it has one.
     held: Option<Held>,
-    /// Whether the store of its handle takes no writes of others while its transaction is open.
-    #[cfg(feature = "sqlite")]
-    shuts_out: bool,
     /// The attempts around it that hold a record. It is a list and not a chain of parents. Each
     /// call that a body leaves behind in a task may leave another one, and the last one of a chain
     /// would keep, and drop, all of them.
@@ -120,8 +115,6 @@ impl Attempt {
             number,
             token,
             held: None,
-            #[cfg(feature = "sqlite")]
-            shuts_out: false,
             around: CURRENT
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    consumer::failure::Failure, error::Error, fingerprint::Fingerprint, handle::Idempotency,
-    identity::RecordId, outcome::OutOfOrder, policy::Verdict, request::Request,
+    consumer::failure::Failure, drive::DescribedCall, error::Error, fingerprint::Fingerprint,
+    handle::Idempotency, identity::RecordId, outcome::OutOfOrder, policy::Verdict,
 };
 
 /// At which failure in a row it is logged first; from then on at each doubling.
@@ -24,7 +24,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    pub(super) fn of(request: &Request, number: u64) -> Option<Self> {
+    pub(super) fn of(described: &DescribedCall, number: u64) -> Option<Self> {
+        let request = &described.as_ref().ok()?.request;
         Some(Self {
             handle: request.handle.clone(),
             operation: Arc::clone(&request.operation),

@@ -9,9 +9,10 @@ use super::{
 use crate::{
     attempt::Attempt,
     consumer::failure::{Failure, VerdictRecorder},
+    drive::run,
     outcome::{Classified, FromRefusal, LeftUncertain, OnError, Recorded, Released, Storable},
     request::{Call, Fingerprintable},
-    run::{ActiveCall, Typed, run},
+    run::Typed,
 };
 
 /// A call with a number.
@@ -106,16 +107,13 @@ impl<P> NumberedCall<P> {
     {
         let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed::whole(&recorder);
-        let request = match self.call.prepare() {
-            Ok(request) => request,
-            Err(error) => return Err(E::from_refusal(error)),
-        };
-        let tried = Tried::of(&request, self.number);
+        let described = self.call.describe();
+        let tried = Tried::of(&described, self.number);
         let body = |attempt| {
             let body = body(attempt);
             async move { body.await.map_err(Failure::Handler) }
         };
-        let (result, report) = run(ActiveCall::new(request), typed, body).await;
+        let (result, report) = run(described, typed, body).await;
         if let Some(tried) = tried {
             tried.ended(&result, recorder.noted());
         }

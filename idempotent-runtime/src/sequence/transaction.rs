@@ -12,6 +12,7 @@ use super::{
 use crate::{
     attempt::{WithoutId, refuse},
     consumer::failure::{Failure, HandlerErrors, VerdictRecorder},
+    drive::run_in,
     error::Error,
     handle::Idempotency,
     identity::RecordId,
@@ -20,7 +21,7 @@ use crate::{
     policy::Verdict,
     protocol::read,
     record::{State, Version},
-    run::{Typed, run_in},
+    run::Typed,
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
 };
@@ -49,18 +50,15 @@ impl<P> NumberedCall<P> {
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
         self.call.in_transaction(true);
-        let request = match self.call.prepare() {
-            Ok(request) => request,
-            Err(error) => return Err(E::from_refusal(error)),
-        };
+        let described = self.call.describe();
         let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed::whole(&recorder);
-        let tried = Tried::of(&request, self.number);
+        let tried = Tried::of(&described, self.number);
         let settings = pool.into_transact().map_retry_if(HandlerErrors);
         let body = async move |tx: &mut <D::Database as Database>::Connection| {
             body(tx).await.map_err(Failure::Handler)
         };
-        let (result, report) = transact(request, typed, settings, body).await;
+        let (result, report) = transact(described, typed, settings, body).await;
         if let Some(tried) = tried {
             tried.ended(&result, recorder.noted());
         }
@@ -87,32 +85,23 @@ impl<P> NumberedCall<P> {
     {
         self.call.in_transaction(false);
         let operation = self.operation;
-        let staged = |decided, commits, moved| StagedNumber {
-            operation: Arc::clone(&operation),
-            decided,
-            commits,
-            moved,
-        };
-        let request = match self.call.prepare() {
-            Ok(request) => request,
-            Err(error) => return staged(Err(E::from_refusal(error)), false, None),
-        };
-        let tried = Tried::of(&request, self.number);
-        let moves = Moved {
-            handle: request.handle.clone(),
-            id: request.id,
+        let described = self.call.describe();
+        let tried = Tried::of(&described, self.number);
+        let moves = described.as_ref().ok().map(|call| Moved {
+            handle: call.request.handle.clone(),
+            id: call.request.id,
             number: self.number,
             version: None,
-        };
+        });
         let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed::whole(&recorder);
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
-        let finished = run_in(request, typed, connection, body).await;
+        let finished = run_in(described, typed, connection, body).await;
         let (result, report) = (finished.answer, finished.report);
-        let moves = Moved {
+        let moves = moves.map(|moves| Moved {
             version: finished.written,
             ..moves
-        };
+        });
         if let Some(tried) = tried.filter(|_| result.is_err()) {
             // A value is not applied before the commit.
             tried.ended(&result, recorder.noted());
@@ -137,8 +126,12 @@ impl<P> NumberedCall<P> {
             report,
             CallReport::Executed { .. } | CallReport::Replayed { .. }
         );
-        let moves = (is_there && has_record).then_some(moves);
-        staged(decided, commits, moves)
+        StagedNumber {
+            operation,
+            decided,
+            commits,
+            moved: moves.filter(|_| is_there && has_record),
+        }
     }
 }
 

@@ -77,6 +77,12 @@ pub trait TransactionStore: StepStore {
         None
     }
 
+    /// Tells whether a transaction keeps every other writer out of the whole database, as one of
+    /// SQLite does: a call outside it would wait for it. `false` is the default.
+    fn one_writer(&self) -> bool {
+        false
+    }
+
     /// As [`write_step`](StepStore::write_step), inside the transaction that is open on
     /// `connection`.
     ///

@@ -376,6 +376,10 @@ impl TransactionStore for FaultyStore {
         self.inner_transactions().version_query(id)
     }
 
+    fn one_writer(&self) -> bool {
+        self.inner_transactions().one_writer()
+    }
+
     async fn write_step_in(
         &self,
         connection: &mut JoinedConnection<'_>,

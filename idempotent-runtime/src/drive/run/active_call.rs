@@ -18,10 +18,8 @@ use tracing::{Span, field};
 use self::outcomes::answer_of;
 pub(super) use self::outcomes::executed;
 pub(crate) use self::outcomes::is_kept;
-#[cfg(feature = "sqlite")]
-use crate::attempt::is_shut_out;
 use crate::{
-    attempt::{Asking, Attempt, Stage, goes_forward},
+    attempt::{Asking, Attempt, Stage, goes_forward, is_shut_out},
     engine::last_words,
     error::Error,
     identity::RecordId,
@@ -69,9 +67,8 @@ pub(crate) enum Instead {
 }
 
 /// A call that would wait for a lock which its own task holds.
-#[cfg(feature = "sqlite")]
 pub(crate) const SHUT_OUT: Error = Error::InvalidPolicy(
-    "a call inside a transaction of SQLite is a part of it, because SQLite takes one writer at a time: end it with `run_in`, or give the function `tx`",
+    "a call inside this transaction is a part of it, because the database takes one writer at a time: end it with `run_in`, or give the function `tx`",
 );
 
 impl ActiveCall {
@@ -100,7 +97,6 @@ impl ActiveCall {
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         goes_forward().await.map_err(Instead::Refused)?;
         let (admission, id) = match &self.request.protection {
-            #[cfg(feature = "sqlite")]
             Protection::Record(_)
                 if is_shut_out(self.request.handle.id()) && !self.request.is_held() =>
             {

@@ -72,7 +72,7 @@ impl HeldLease {
         let passes = holding.passes();
         let goes_on = passes || won.meaning == Meaning::GoOn;
         let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
-        let attempt = attempt.holding(handle.id(), claim.attempt_id);
+        let attempt = attempt.holding(handle.id(), claim.attempt_id, false);
         handle.observers().transition(
             &request.operation,
             &won.id,

@@ -4,6 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use crate::{
     attempt::Attempt,
+    drive::{DescribedCall, carry_out, claim},
     error::Error,
     observe::CallReport,
     outcome::OutOfOrder,
@@ -14,8 +15,8 @@ use crate::{
     request::Request,
     run::{
         active_call::{ActiveCall, Instead, is_kept},
+        codec::Codec,
         detached::outlive,
-        driver::{Codec, carry_out, claim},
     },
 };
 
@@ -30,7 +31,7 @@ impl Codec<RawEnding> for Raw {
         true
     }
 
-    fn refused(&self, error: Error) -> Self::Answer {
+    fn refused(error: Error) -> Self::Answer {
         Err(error)
     }
 
@@ -94,17 +95,16 @@ impl Codec<RawEnding> for Raw {
 /// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
-    request: Result<Request, Box<Error>>,
+    described: DescribedCall,
     body: F,
 ) -> Result<(RawOutcome, CallReport), Error>
 where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
 {
-    let mut call = ActiveCall::new(request.map_err(|error| *error)?);
-    let attempt = match claim(&mut call, &Raw).await {
-        Ok(attempt) => attempt,
-        Err(instead) => return Raw.instead(&mut call, instead).await,
+    let (call, attempt) = match claim(described, &Raw).await {
+        Ok(claimed) => claimed,
+        Err(answer) => return answer,
     };
     let operation = Arc::clone(&call.request.operation);
     outlive(operation, Box::pin(carry_out(call, attempt, Raw, body))).await?

@@ -15,14 +15,15 @@ use std::{
 pub(crate) use self::claim::Claimed;
 use crate::{
     attempt::Attempt,
+    drive::DescribedCall,
     observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
     protocol::Ending,
     record::{State, Version},
-    request::Request,
     run::{
         active_call::{ActiveCall, Instead},
+        codec::Codec,
         open_transaction,
         typed::Typed,
     },
@@ -42,7 +43,7 @@ pub struct Joined<P, K> {
 
 /// Claims inside the transaction; the answer of the call instead, if its body is not to run.
 pub(crate) async fn join<C, R, P, K>(
-    mut request: Request,
+    described: DescribedCall,
     typed: Typed<P, K>,
     connection: &mut C,
 ) -> Result<Joined<P, K>, (R, CallReport)>
@@ -53,8 +54,8 @@ where
     P: OnError<R::Error>,
     K: Keep<R::Value> + Clone,
 {
-    let is_recorded = request.in_transaction();
-    let mut call = ActiveCall::new(request);
+    let mut call = described.map_err(|error| Typed::<P, K>::refused(*error))?;
+    let is_recorded = call.request.in_transaction();
     let open = check_open(connection).await;
     let has_place = open.is_ok();
     let admitted = match open {
@@ -100,6 +101,12 @@ impl<P, K> Joined<P, K> {
         self.call.run_in(&self.attempt, body).await
     }
 
+    /// Runs a body that is made here.
+    pub(crate) async fn make_and_run<B: Future>(&mut self, body: impl FnOnce() -> B) -> B::Output {
+        let body = pin!(Some(self.call.make(&self.attempt, |_| body())));
+        self.call.run_in(&self.attempt, body).await
+    }
+
     /// Writes how the body of an annotated function ended, and gives what its caller gets.
     pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
     where
@@ -130,33 +137,6 @@ impl<R> From<(R, CallReport)> for Finished<R> {
             written,
         }
     }
-}
-
-/// Runs a call as a part of a transaction.
-pub(crate) async fn run_in<C, R, P, K, F>(
-    request: Request,
-    typed: Typed<P, K>,
-    connection: &mut C,
-    body: F,
-) -> Finished<R>
-where
-    C: SqlConnection,
-    R: Outcome,
-    R::Error: FromRefusal,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
-    F: AsyncFnOnce(&mut C) -> R,
-{
-    let mut joined = match join(request, typed, connection).await {
-        Ok(joined) => joined,
-        Err(answer) => return answer.into(),
-    };
-    let own = {
-        let Joined { call, attempt, .. } = &mut joined;
-        let body = pin!(Some(call.make(attempt, |_| body(&mut *connection))));
-        joined.run(body).await
-    };
-    joined.end(connection, own).await
 }
 
 impl<P, K> Joined<P, K> {

@@ -15,6 +15,7 @@ use self::{
 };
 use crate::{
     attempt::{self, Attempt, Stage},
+    drive::{DescribedCall, carry_out, claim},
     error::Error,
     observe::CallReport,
     outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome, Whole},
@@ -24,8 +25,8 @@ use crate::{
     request::Request,
     run::{
         active_call::{ActiveCall, Instead, within},
+        codec::Codec,
         detached::outlive,
-        driver::{Codec, carry_out, claim},
     },
 };
 
@@ -48,7 +49,7 @@ impl<P> Typed<P, Whole> {
 /// admitted, the caller's future may be dropped: the call runs on and is recorded. If it is dropped
 /// before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
-    mut call: Box<ActiveCall>,
+    described: DescribedCall,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, CallReport)
@@ -61,9 +62,9 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
-    let attempt = match claim::<R, _>(&mut call, &typed).await {
-        Ok(attempt) => attempt,
-        Err(instead) => return typed.instead(&mut call, instead).await,
+    let (call, attempt) = match claim::<R, _>(described, &typed).await {
+        Ok(claimed) => claimed,
+        Err(answer) => return answer,
     };
     let operation = Arc::clone(&call.request.operation);
     let rest = Box::pin(carry_out(call, attempt, typed, body));
@@ -87,7 +88,7 @@ where
         P::can_end(request.on_error)
     }
 
-    fn refused(&self, error: Error) -> (R, CallReport) {
+    fn refused(error: Error) -> (R, CallReport) {
         let refused = Err(R::Error::from_refusal(error));
         (R::from_result(refused), CallReport::Refused)
     }

@@ -7,9 +7,9 @@ use super::{
     own::OwnTransaction,
     turn::{Answered, Transacted},
 };
-#[cfg(feature = "sqlite")]
-use crate::{attempt::is_shut_out, run::SHUT_OUT};
 use crate::{
+    attempt::is_shut_out,
+    drive::DescribedCall,
     engine::in_process::{Entered, First, Waited},
     error::Error,
     handle::Idempotency,
@@ -18,8 +18,7 @@ use crate::{
     policy::InFlight,
     race::race,
     record::{Record, State},
-    request::Request,
-    run::{ActiveCall, Instead, Typed},
+    run::{ActiveCall, Codec as _, Instead, SHUT_OUT, Typed},
 };
 
 /// How long a claim waits in the database at least, also where it is not to wait for others.
@@ -31,7 +30,7 @@ const NOTHING_STANDS: Duration = Duration::from_millis(50);
 /// Runs a call in a transaction of its own. A duplicate in this process waits before it takes a
 /// connection.
 pub(crate) async fn transact<DB, Q, R, P, K, F>(
-    mut request: Request,
+    described: DescribedCall,
     typed: Typed<P, K>,
     settings: Transact<DB, Q>,
     body: F,
@@ -45,9 +44,12 @@ where
     Q: RetryIf<R::Error>,
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
-    let is_recorded = request.in_transaction();
-    let handle = request.handle.clone();
-    let mut call = ActiveCall::new(request);
+    let mut call = match described {
+        Ok(call) => call,
+        Err(error) => return Typed::<P, K>::refused(*error),
+    };
+    let is_recorded = call.request.in_transaction();
+    let handle = call.request.handle.clone();
     let mut tries = Tries::new(&handle, &call);
     if let Some(ended) = call.find_ended().await {
         return typed.instead(&mut call, ended).await;
@@ -144,7 +146,6 @@ impl<'h> Tries<'h> {
             let operation = call.request.operation.clone();
             return Err(Error::Recursive { operation });
         }
-        #[cfg(feature = "sqlite")]
         if is_shut_out(handle.id()) {
             return Err(SHUT_OUT);
         }

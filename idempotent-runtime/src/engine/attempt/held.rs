@@ -9,6 +9,8 @@ use crate::{identity::RecordId, record::AttemptId};
 pub(super) struct Held {
     handle: u64,
     attempt_id: AttemptId,
+    /// Whether its transaction keeps other connections of the store from writing.
+    shuts_out: bool,
 }
 
 /// Tells whether the attempt that runs here, or one around it, holds the record of this id through
@@ -32,25 +34,20 @@ fn is_any_here(is: impl Fn(&Inner) -> bool) -> bool {
 
 /// Tells whether a transaction around here keeps every other connection of this handle's store from
 /// writing.
-#[cfg(feature = "sqlite")]
 pub(crate) fn is_shut_out(handle: u64) -> bool {
-    is_any_here(|inner| inner.shuts_out && inner.holds(|held| held.handle == handle))
+    is_any_here(|inner| inner.holds(|held| held.shuts_out && held.handle == handle))
 }
 
 impl Attempt {
-    /// Notes that it holds its record through this handle, under this id.
-    pub(crate) fn holding(mut self, handle: u64, attempt_id: AttemptId) -> Self {
+    /// Notes that it holds its record through this handle, under this id, and whether other
+    /// connections of the store are kept from writing meanwhile.
+    pub(crate) fn holding(mut self, handle: u64, attempt_id: AttemptId, shuts_out: bool) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.held = Some(Held { handle, attempt_id });
-        }
-        self
-    }
-
-    /// Notes that its transaction keeps other connections of its handle's store from writing.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn shutting_out(mut self) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.shuts_out = true;
+            inner.held = Some(Held {
+                handle,
+                attempt_id,
+                shuts_out,
+            });
         }
         self
     }

@@ -8,7 +8,7 @@ const HANDLE: u64 = 1;
 fn attempt(id: RecordId) -> Attempt {
     let token = Some(FencingToken::from_u64(1));
     let attempt = Attempt::new(id, "order".into(), 1, token, Stage::Body);
-    attempt.holding(HANDLE, AttemptId::random())
+    attempt.holding(HANDLE, AttemptId::random(), false)
 }
 
 /// As a body does that leaves the next call behind in a task.

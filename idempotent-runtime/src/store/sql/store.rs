@@ -3,7 +3,7 @@
 
 /// Makes a store of what its clones share, `inner`, and of the methods `heartbeats` and `$wait`.
 macro_rules! sql_store {
-    ($store:ident, $database:ident, wait: $wait:ident) => {
+    ($store:ident, $database:ident, wait: $wait:ident, one_writer: $one_writer:literal) => {
         const _: () = {
             use std::{sync::Arc, time::Duration};
 
@@ -202,6 +202,10 @@ macro_rules! sql_store {
                     Some(format!(
                         "SELECT version FROM {prefix}records WHERE id = {id}"
                     ))
+                }
+
+                fn one_writer(&self) -> bool {
+                    $one_writer
                 }
 
                 async fn write_step_in(

@@ -174,7 +174,7 @@ impl SqliteStore {
 }
 
 sql_store! {
-    SqliteStore, Sqlite, wait: wait_alone
+    SqliteStore, Sqlite, wait: wait_alone, one_writer: true
 }
 
 #[cfg(test)]

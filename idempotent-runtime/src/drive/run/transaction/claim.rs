@@ -68,8 +68,6 @@ impl Admitting<'_> {
         }
         let store = request.handle.store().transaction_store();
         let (store, timer) = (store.map_err(failed)?, request.handle.timer());
-        #[cfg(feature = "sqlite")]
-        let is_sqlite = connection.is::<sqlx::SqliteConnection>();
         let Plan {
             mut seen,
             mut draft,
@@ -98,12 +96,8 @@ impl Admitting<'_> {
                         step => step,
                     };
                     let attempt = request.attempt(self.id, number, token, Stage::Body, passes);
-                    let attempt = attempt.holding(request.handle.id(), claim.attempt_id);
-                    #[cfg(feature = "sqlite")]
-                    let attempt = match is_sqlite {
-                        true => attempt.shutting_out(),
-                        false => attempt,
-                    };
+                    let handle = request.handle.id();
+                    let attempt = attempt.holding(handle, claim.attempt_id, store.one_writer());
                     return Ok(Claimed {
                         attempt,
                         holding,
