@@ -17,7 +17,7 @@ impl Call {
         connection: &mut C,
         on_error: P,
         keep: K,
-    ) -> impl Future<Output = Result<Joined<P, K>, R>>
+    ) -> impl Future<Output = Result<Joined<Typed<P, K>>, R>>
     where
         C: SqlConnection,
         R: Outcome<Value = T, Error = E>,
@@ -189,6 +189,6 @@ impl<P, K> CallBuilder<P, K> {
             call.request.on_error = Verdict::Release;
         }
         let finished = run_in(described, self.typed, connection, body);
-        finished.await.answer
+        finished.await.answer.0
     }
 }

@@ -101,8 +101,8 @@ impl<P> Delivery<'_, P, Numbered> {
         let mut proof = Proof::Commit;
         let decided = self.decide(&hold, async |described, on_error| {
             let finished = run_in(described, Typed::whole(on_error), connection, handled).await;
-            proof = Proof::of(finished.written, &finished.report);
-            (finished.answer, finished.report)
+            proof = Proof::of(finished.written, &finished.answer.1);
+            finished.answer
         });
         let decided = decided.await;
         StagedMessage { decided, proof }

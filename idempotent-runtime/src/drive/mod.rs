@@ -35,13 +35,10 @@ use std::{
 
 use self::run::{ActiveCall, Codec, Instead};
 #[cfg(feature = "_sql")]
-use self::run::{Finished, Typed, join};
+use self::run::{Finished, ResultCodec, join};
 use crate::{attempt::Attempt, error::Error};
 #[cfg(feature = "_sql")]
-use crate::{
-    outcome::{FromRefusal, Keep, OnError, Outcome},
-    store::SqlConnection,
-};
+use crate::{outcome::Outcome, store::SqlConnection};
 
 /// A call that is described, or the reason why it cannot be run.
 pub(crate) type DescribedCall = Result<Box<ActiveCall>, Box<Error>>;
@@ -83,21 +80,19 @@ where
 
 /// Runs a call as a part of the application's transaction.
 #[cfg(feature = "_sql")]
-pub(crate) async fn run_in<C, R, P, K, F>(
+pub(crate) async fn run_in<C, R, Q, F>(
     described: DescribedCall,
-    typed: Typed<P, K>,
+    codec: Q,
     connection: &mut C,
     body: F,
-) -> Finished<R>
+) -> Finished<Q::Answer>
 where
     C: SqlConnection,
     R: Outcome,
-    R::Error: FromRefusal,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
+    Q: ResultCodec<R>,
     F: AsyncFnOnce(&mut C) -> R,
 {
-    let mut joined = match join(described, typed, connection).await {
+    let mut joined = match join(described, codec, connection).await {
         Ok(joined) => joined,
         Err(answer) => return answer.into(),
     };

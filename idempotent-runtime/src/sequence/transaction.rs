@@ -97,7 +97,7 @@ impl<P> NumberedCall<P> {
         let typed = Typed::whole(&recorder);
         let body = async |tx: &mut C| body(tx).await.map_err(Failure::Handler);
         let finished = run_in(described, typed, connection, body).await;
-        let (result, report) = (finished.answer, finished.report);
+        let (result, report) = finished.answer;
         let moves = moves.map(|moves| Moved {
             version: finished.written,
             ..moves

@@ -1,6 +1,8 @@
 //! What a body's result becomes: the part of a call that knows types of the application's.
 
 use super::active_call::{ActiveCall, Instead};
+#[cfg(feature = "_sql")]
+use crate::outcome::Outcome;
 use crate::{
     attempt::Attempt, error::Error, protocol::Ending, record::RawOutcome, request::Request,
 };
@@ -40,3 +42,13 @@ pub(crate) trait Codec<R> {
     /// Answers with something else.
     async fn instead(&self, call: &mut ActiveCall, instead: Instead) -> Self::Answer;
 }
+
+/// A codec for functions, which return a `Result`.
+#[cfg(feature = "_sql")]
+pub(crate) trait ResultCodec<R: Outcome>:
+    Codec<R, Own = Result<R::Value, R::Error>>
+{
+}
+
+#[cfg(feature = "_sql")]
+impl<R: Outcome, Q: Codec<R, Own = Result<R::Value, R::Error>>> ResultCodec<R> for Q {}

@@ -19,6 +19,7 @@ pub use self::typed::reconcile;
 #[cfg(feature = "_sql")]
 pub(crate) use self::{
     active_call::SHUT_OUT,
+    codec::ResultCodec,
     open_transaction::{OpenTransaction, RecordedIn, SentInside, sends},
     transaction::{Claimed, Finished, join},
 };

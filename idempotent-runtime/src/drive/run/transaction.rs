@@ -17,23 +17,22 @@ use crate::{
     attempt::Attempt,
     drive::DescribedCall,
     observe::{CallReport, RecordChange},
-    outcome::{FromRefusal, Keep, OnError, Outcome},
+    outcome::Outcome,
     policy::OnCrash,
     protocol::Ending,
     record::{State, Version},
     run::{
         active_call::{ActiveCall, Instead},
-        codec::Codec,
+        codec::ResultCodec,
         open_transaction,
-        typed::Typed,
     },
     store::{Savepoint, SqlConnection, check_open, is_aborted, says_aborted},
 };
 
 /// A call that has joined a transaction: it runs the body, and then writes how that ended.
-pub struct Joined<P, K> {
+pub struct Joined<Q> {
     call: Box<ActiveCall>,
-    typed: Typed<P, K>,
+    codec: Q,
     attempt: Attempt,
     /// None where the call runs unprotected.
     claimed: Option<Claimed>,
@@ -42,19 +41,17 @@ pub struct Joined<P, K> {
 }
 
 /// Claims inside the transaction; the answer of the call instead, if its body is not to run.
-pub(crate) async fn join<C, R, P, K>(
+pub(crate) async fn join<C, R, Q>(
     described: DescribedCall,
-    typed: Typed<P, K>,
+    codec: Q,
     connection: &mut C,
-) -> Result<Joined<P, K>, (R, CallReport)>
+) -> Result<Joined<Q>, Q::Answer>
 where
     C: SqlConnection,
     R: Outcome,
-    R::Error: FromRefusal,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
+    Q: ResultCodec<R>,
 {
-    let mut call = described.map_err(|error| Typed::<P, K>::refused(*error))?;
+    let mut call = described.map_err(|error| Q::refused(*error))?;
     let is_recorded = call.request.in_transaction();
     let open = check_open(connection).await;
     let has_place = open.is_ok();
@@ -77,7 +74,7 @@ where
                 Ok(savepoint) => {
                     return Ok(Joined {
                         call,
-                        typed,
+                        codec,
                         attempt,
                         claimed,
                         savepoint,
@@ -86,16 +83,16 @@ where
             }
         }
     };
-    Err(typed.instead(&mut call, instead).await)
+    Err(codec.instead(&mut call, instead).await)
 }
 
-impl<P, K> fmt::Debug for Joined<P, K> {
+impl<Q> fmt::Debug for Joined<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Joined").finish_non_exhaustive()
     }
 }
 
-impl<P, K> Joined<P, K> {
+impl<Q> Joined<Q> {
     /// Runs the body.
     pub async fn run<B: Future>(&mut self, body: Pin<&mut Option<B>>) -> B::Output {
         self.call.run_in(&self.attempt, body).await
@@ -108,52 +105,44 @@ impl<P, K> Joined<P, K> {
     }
 
     /// Writes how the body of an annotated function ended, and gives what its caller gets.
+    #[expect(private_bounds, reason = "nobody else implements it")]
     pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
     where
         C: SqlConnection,
         R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
+        Q: ResultCodec<R, Answer = (R, CallReport)>,
     {
-        self.end(connection, own).await.answer
+        self.end(connection, own).await.answer.0
     }
 }
 
 /// The answer to a call that was a part of a transaction.
-pub(crate) struct Finished<R> {
-    pub(crate) answer: R,
-    pub(crate) report: CallReport,
+pub(crate) struct Finished<A> {
+    pub(crate) answer: A,
     /// The version that it wrote, which stands once the transaction has committed.
     pub(crate) written: Option<Version>,
 }
 
-impl<R> From<(R, CallReport)> for Finished<R> {
-    fn from((answer, report): (R, CallReport)) -> Self {
+impl<A> From<A> for Finished<A> {
+    fn from(answer: A) -> Self {
         let written = None;
-        Self {
-            answer,
-            report,
-            written,
-        }
+        Self { answer, written }
     }
 }
 
-impl<P, K> Joined<P, K> {
+impl<Q> Joined<Q> {
     /// Writes how the body ended, and gives what the caller gets.
     ///
     /// The rows of an `Err` are undone first. If they cannot be, the transaction is gone, and so is
     /// the claim. An `Err` that has left the transaction aborted may come from a conflict with
     /// another one, so it is no outcome.
-    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> Finished<R>
+    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> Finished<Q::Answer>
     where
         C: SqlConnection,
         R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
+        Q: ResultCodec<R>,
     {
-        let own = own.into_result();
+        let own = Q::take(own);
         let Some(claimed) = self.claimed.take() else {
             return self.end_unprotected(connection, own).await.into();
         };
@@ -165,60 +154,52 @@ impl<P, K> Joined<P, K> {
 
     /// Ends a call without a record. Its transaction is looked at all the same: the commit of one
     /// that has ended may be answered as if all was well.
-    async fn end_unprotected<C, R>(
-        mut self,
-        connection: &mut C,
-        own: Result<R::Value, R::Error>,
-    ) -> (R, CallReport)
+    async fn end_unprotected<C, R>(mut self, connection: &mut C, own: Q::Own) -> Q::Answer
     where
         C: SqlConnection,
         R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
+        Q: ResultCodec<R>,
     {
-        let (call, typed) = (&mut self.call, &self.typed);
+        let (call, codec, is_err) = (&mut self.call, &self.codec, own.is_err());
         if let Some(savepoint) = self.savepoint {
-            if own.is_err() {
+            if is_err {
                 // Where that fails, the transaction is gone.
                 let _undone = savepoint.roll_back(connection).await;
             }
             let released = savepoint.release(connection).await;
-            if own.is_ok() && released.is_err() {
+            if !is_err && released.is_err() {
                 let ended = Instead::Refused(call.transaction_ended());
-                return typed.instead(call, ended).await;
+                return codec.instead(call, ended).await;
             }
         }
-        typed.own(call, own, None).await
+        codec.own(call, own, None).await
     }
 
     async fn record<C, R>(
         mut self,
         connection: &mut C,
-        mut own: Result<R::Value, R::Error>,
+        mut own: Q::Own,
         (claimed, savepoint): (Claimed, Savepoint),
-    ) -> Finished<R>
+    ) -> Finished<Q::Answer>
     where
         C: SqlConnection,
         R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
+        Q: ResultCodec<R>,
     {
-        let (call, typed) = (&mut self.call, &self.typed);
-        let is_aborted = own.is_err() && is_aborted(connection).await;
-        if own.is_err() {
+        let (call, codec, is_err) = (&mut self.call, &self.codec, own.is_err());
+        let is_aborted = is_err && is_aborted(connection).await;
+        if is_err {
             if savepoint.roll_back(connection).await.is_err() {
                 open_transaction::ends(&connection.connection());
                 call.executed_in(&claimed, false);
-                return typed.own(call, own, None).await.into();
+                return codec.own(call, own, None).await.into();
             }
             // Nothing of the body stands that a second run could double.
             call.request.on_crash = OnCrash::Rerun;
         }
         let ending = match is_aborted {
             true => Ending::Release,
-            false => typed.leave(call, &claimed.attempt, &mut own).await,
+            false => codec.leave(call, &claimed.attempt, &mut own).await,
         };
         let ended = call.end_in(connection, &claimed, &ending).await;
         open_transaction::ends(&connection.connection());
@@ -235,7 +216,7 @@ impl<P, K> Joined<P, K> {
         let written = *ended.as_ref().unwrap_or(&None);
         let refusal = match ended {
             // A failure in the body is mostly why nothing more can be written, or nothing is left.
-            _ if own.is_err() => None,
+            _ if is_err => None,
             Ok(Some(_)) => None,
             Ok(None) => Some(call.transaction_ended()),
             Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
@@ -250,17 +231,13 @@ impl<P, K> Joined<P, K> {
             // The commit releases it, too.
             tracing::debug!(%error, "a savepoint is not released");
         }
-        let (answer, report) = match refusal {
+        let answer = match refusal {
             // The value behind a reference is not read back: it may stand in rows that are not
             // committed yet.
-            None => typed.own(call, own, None).await,
-            Some(error) => typed.instead(call, Instead::Refused(error)).await,
+            None => codec.own(call, own, None).await,
+            Some(error) => codec.instead(call, Instead::Refused(error)).await,
         };
-        Finished {
-            answer,
-            report,
-            written,
-        }
+        Finished { answer, written }
     }
 }
 

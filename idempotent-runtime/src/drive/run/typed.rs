@@ -33,7 +33,7 @@ use crate::{
 /// How a typed call is stored and read: what becomes of an `Err`, and how much of a value is kept.
 /// The builders of calls and steps collect it.
 #[derive(Debug)]
-pub(crate) struct Typed<P, K> {
+pub struct Typed<P, K> {
     pub(crate) on_error: P,
     pub(crate) keep: K,
 }
