@@ -28,27 +28,29 @@ pub(crate) mod sealed {
         tables::{Column, Tables},
         walk::{DOING, PendingKey, look, met},
     };
+    use super::claims;
     use crate::{store::StoreError, transaction::SqlDatabase};
 
     pub trait KeepsMessages: SqlDatabase {
-        /// Makes the tables, by one process at a time, in a transaction that is open.
-        fn migrate(
-            connection: &mut Self::Connection,
-            tables: &Tables,
-            doing: &'static str,
-        ) -> impl Future<Output = Result<(), StoreError>> + Send;
+        /// The statements that keep every other process from making the tables, until the
+        /// transaction that is open ends.
+        fn lock(_: &Tables) -> String {
+            String::new()
+        }
 
         /// The type of a column.
         fn column(column: Column) -> &'static str;
 
         /// Says behind an `INSERT` of a first row that it changes nothing where the row is there.
-        fn unless_there(column: &str) -> String;
+        fn unless_there(_: &str) -> String {
+            "ON CONFLICT DO NOTHING".to_owned()
+        }
 
         /// Stands behind the columns of a table.
         const TABLE: &'static str;
 
         /// Whether the indexes of a table are made with it.
-        const HAS_INDEXES_INSIDE: bool;
+        const HAS_INDEXES_INSIDE: bool = false;
 
         /// The text that prepares a connection of a relay: each statement sees what was committed
         /// before it.
@@ -68,10 +70,21 @@ pub(crate) mod sealed {
         const NOW: &'static str;
 
         /// A number of 64 bits, written out.
-        fn number(number: i64) -> String;
+        fn number(number: i64) -> String {
+            number.to_string()
+        }
 
         /// The text that claims these keys for so many microseconds, where no other relay does.
-        fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String;
+        fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
+            let (table, now) = (&tables.claims, Self::NOW);
+            let rows = claims::<Self>(keys, token, lease);
+            format!(
+                "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES {rows}
+             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
+             WHERE {table}.lease_end <= {now} AND {table}.next_attempt <= {now} AND {table}.blocked_since = 0"
+            )
+        }
 
         /// Wakes a relay whenever the server says that there are messages, for as long as it is
         /// polled.

@@ -212,7 +212,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         const DOING: &str = "migrating an outbox";
         let how = (Some(Isolation::ReadCommitted), MIGRATION);
         self.run(DOING, how, async |connection| {
-            DB::migrate(connection, &self.tables, DOING).await?;
+            let text = DB::lock(&self.tables) + &self.ddl();
+            DB::query(connection, text, DOING).await?;
             Ok(self.tables.check::<DB>(connection, DOING).await?)
         })
         .await

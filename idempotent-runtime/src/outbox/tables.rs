@@ -4,7 +4,8 @@ use super::dialect::OutboxDatabase;
 use crate::store::{
     StoreError,
     sql::{
-        Row, TablePrefix,
+        TablePrefix,
+        migrate::numbers,
         version::{self, Found},
     },
 };
@@ -173,14 +174,11 @@ CREATE TABLE IF NOT EXISTS {relays} (
             "SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM {}",
             self.schema
         );
-        let rows = DB::query(connection, look, doing).await.unwrap_or_default();
-        let number = |place| {
-            let row = rows.first()?;
-            row.number(place).ok().flatten()
-        };
+        let numbers = numbers::<DB, 2>(connection, look, doing).await;
+        let [version, usable_from] = numbers.unwrap_or_default();
         let found = Found {
-            version: number(0).unwrap_or_default(),
-            usable_from: number(1).unwrap_or_default(),
+            version,
+            usable_from,
         };
         version::check(found, VERSION, doing)
     }

@@ -22,17 +22,6 @@ use crate::{
 const NOW: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED)";
 
 impl KeepsMessages for MySql {
-    /// Each change of a table commits by itself here, and changes nothing when it is repeated.
-    async fn migrate(
-        connection: &mut MySqlConnection,
-        tables: &Tables,
-        doing: &'static str,
-    ) -> Result<(), StoreError> {
-        Self::query(connection, tables.ddl::<Self>(), doing)
-            .await
-            .map(drop)
-    }
-
     fn column(column: Column) -> &'static str {
         match column {
             Column::Short => "VARBINARY(256)",

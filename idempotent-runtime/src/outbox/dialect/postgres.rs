@@ -5,7 +5,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgConnection, Postgres},
 };
 
-use super::{LONGEST_TEXT, by_clock, claims, sealed::KeepsMessages, written_out};
+use super::{LONGEST_TEXT, by_clock, sealed::KeepsMessages, written_out};
 use crate::{
     outbox::{
         relay::sleep::WakeSignal,
@@ -25,17 +25,11 @@ const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 impl KeepsMessages for Postgres {
     /// The lock ends with the transaction.
-    async fn migrate(
-        connection: &mut PgConnection,
-        tables: &Tables,
-        doing: &'static str,
-    ) -> Result<(), StoreError> {
-        let lock = format!(
+    fn lock(tables: &Tables) -> String {
+        format!(
             "SELECT pg_advisory_xact_lock(hashtextextended('{}', 7091));\n",
             tables.schema
-        );
-        let text = lock + &tables.ddl::<Self>();
-        Self::query(connection, text, doing).await.map(drop)
+        )
     }
 
     fn column(column: Column) -> &'static str {
@@ -45,12 +39,7 @@ impl KeepsMessages for Postgres {
         }
     }
 
-    fn unless_there(_: &str) -> String {
-        "ON CONFLICT DO NOTHING".to_owned()
-    }
-
     const TABLE: &'static str = "";
-    const HAS_INDEXES_INSIDE: bool = false;
     const LOCKING: &'static str = "FOR UPDATE";
     /// It sets nothing where nothing is to be set: behind a proxy that pools transactions, others
     /// would have the setting, too.
@@ -62,17 +51,6 @@ impl KeepsMessages for Postgres {
 
     fn number(number: i64) -> String {
         format!("{number}::bigint")
-    }
-
-    fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
-        let table = &tables.claims;
-        let rows = claims::<Self>(keys, token, lease);
-        format!(
-            "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES {rows}
-             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE {table}.lease_end <= {NOW} AND {table}.next_attempt <= {NOW} AND {table}.blocked_since = 0"
-        )
     }
 
     async fn listen(pool: PgPool, channel: String, signal: WakeSignal) {

@@ -2,7 +2,7 @@
 
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection};
 
-use super::{by_clock, claims, sealed::KeepsMessages, written_out};
+use super::{by_clock, sealed::KeepsMessages, written_out};
 use crate::{
     outbox::{
         send::{COLUMNS, DOING, Writing, Written},
@@ -14,16 +14,6 @@ use crate::{
 const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
 impl KeepsMessages for Sqlite {
-    async fn migrate(
-        connection: &mut SqliteConnection,
-        tables: &Tables,
-        doing: &'static str,
-    ) -> Result<(), StoreError> {
-        Self::query(connection, tables.ddl::<Self>(), doing)
-            .await
-            .map(drop)
-    }
-
     fn column(column: Column) -> &'static str {
         match column {
             Column::Short | Column::Long => "BLOB",
@@ -31,31 +21,11 @@ impl KeepsMessages for Sqlite {
         }
     }
 
-    fn unless_there(_: &str) -> String {
-        "ON CONFLICT DO NOTHING".to_owned()
-    }
-
     const TABLE: &'static str = " STRICT";
-    const HAS_INDEXES_INSIDE: bool = false;
     const LOCKING: &'static str = "";
     const SESSION: &'static str = "SELECT 1";
     const BEGIN: &'static str = "BEGIN IMMEDIATE";
     const NOW: &'static str = NOW;
-
-    fn number(number: i64) -> String {
-        number.to_string()
-    }
-
-    fn claim(tables: &Tables, keys: &[&[u8]], token: i64, lease: i64) -> String {
-        let table = &tables.claims;
-        let rows = claims::<Self>(keys, token, lease);
-        format!(
-            "INSERT INTO {table} (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES {rows}
-             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE {table}.lease_end <= {NOW} AND {table}.next_attempt <= {NOW} AND {table}.blocked_since = 0"
-        )
-    }
 
     fn place(options: &SqliteConnectOptions) -> String {
         options.get_filename().display().to_string()
