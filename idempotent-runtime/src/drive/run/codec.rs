@@ -14,6 +14,9 @@ pub(crate) trait Codec<R> {
     /// The answer to the call.
     type Answer;
 
+    /// Whether no `Err` is ever recorded.
+    const RELEASES: bool = false;
+
     /// Tells whether an `Err` can be recorded.
     fn errors_can_end(&self, request: &Request) -> bool;
 

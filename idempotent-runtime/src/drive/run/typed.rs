@@ -84,6 +84,8 @@ where
     type Own = Result<R::Value, R::Error>;
     type Answer = (R, CallReport);
 
+    const RELEASES: bool = P::RELEASES;
+
     fn errors_can_end(&self, request: &Request) -> bool {
         P::can_end(request.on_error)
     }

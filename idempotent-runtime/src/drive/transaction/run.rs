@@ -14,11 +14,11 @@ use crate::{
     error::Error,
     handle::Idempotency,
     observe::CallReport,
-    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
+    outcome::{OutOfOrder, Outcome},
     policy::InFlight,
     race::race,
     record::{Record, State},
-    run::{ActiveCall, Codec as _, Instead, SHUT_OUT, Typed},
+    run::{ActiveCall, Instead, ResultCodec, SHUT_OUT},
 };
 
 /// How long a claim waits in the database at least, also where it is not to wait for others.
@@ -29,33 +29,31 @@ const NOTHING_STANDS: Duration = Duration::from_millis(50);
 
 /// Runs a call in a transaction of its own. A duplicate in this process waits before it takes a
 /// connection.
-pub(crate) async fn transact<DB, Q, R, P, K, F>(
+pub(crate) async fn transact<DB, Q, R, C, F>(
     described: DescribedCall,
-    typed: Typed<P, K>,
+    codec: C,
     settings: Transact<DB, Q>,
     body: F,
-) -> (R, CallReport)
+) -> C::Answer
 where
     DB: SqlDatabase,
-    R: Outcome,
-    R::Error: FromRefusal + StdError + 'static,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
+    R: Outcome<Error: StdError + 'static>,
+    C: ResultCodec<R, Answer = (R, CallReport)>,
     Q: RetryIf<R::Error>,
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
     let mut call = match described {
         Ok(call) => call,
-        Err(error) => return Typed::<P, K>::refused(*error),
+        Err(error) => return C::refused(*error),
     };
     let is_recorded = call.request.in_transaction();
     let handle = call.request.handle.clone();
     let mut tries = Tries::new(&handle, &call);
     if let Some(ended) = call.find_ended().await {
-        return typed.instead(&mut call, ended).await;
+        return codec.instead(&mut call, ended).await;
     }
     if is_recorded && let Err(error) = tries.take_turn(&call).await {
-        return typed.instead(&mut call, Instead::Refused(error)).await;
+        return codec.instead(&mut call, Instead::Refused(error)).await;
     }
     let own = OwnTransaction {
         pool: &settings.pool,
@@ -66,15 +64,15 @@ where
     let mut inside = Transacted {
         own,
         call: &mut call,
-        typed: &typed,
+        codec: &codec,
         retry_if: &settings.retry_if,
         tries: &mut tries,
         body,
         answers: PhantomData::<fn() -> R>,
     };
     let (answer, report) = match own.run(settings.retry_for, &mut inside).await {
-        Answered::Own(own) => typed.own(&mut call, own, None).await,
-        Answered::Instead(instead) => typed.instead(&mut call, instead).await,
+        Answered::Own(own) => codec.own(&mut call, own, None).await,
+        Answered::Instead(instead) => codec.instead(&mut call, instead).await,
     };
     let stands = match report {
         CallReport::Executed { recorded, .. } => recorded,

@@ -15,19 +15,19 @@ use crate::{
     attempt::Attempt,
     error::Error,
     observe::RecordChange,
-    outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome},
+    outcome::{OutOfOrder, Outcome},
     policy::OnCrash,
     protocol::Ending,
     race::race,
-    run::{ActiveCall, Claimed, Instead, RecordedIn, Typed},
+    run::{ActiveCall, Claimed, Instead, RecordedIn, ResultCodec},
     store::{Savepoint, StoreError, says_aborted, sealed::Sealed as _},
 };
 
 /// A call in a transaction of its own.
-pub(super) struct Transacted<'a, 'h, DB: SqlDatabase, Q, P, K, F, R> {
+pub(super) struct Transacted<'a, 'h, DB: SqlDatabase, Q, C, F, R> {
     pub(super) own: OwnTransaction<'a, DB>,
     pub(super) call: &'a mut ActiveCall,
-    pub(super) typed: &'a Typed<P, K>,
+    pub(super) codec: &'a C,
     pub(super) retry_if: &'a Q,
     pub(super) tries: &'a mut Tries<'h>,
     pub(super) body: F,
@@ -35,9 +35,9 @@ pub(super) struct Transacted<'a, 'h, DB: SqlDatabase, Q, P, K, F, R> {
 }
 
 /// The answer to the call.
-pub(super) enum Answered<T, E> {
+pub(super) enum Answered<O> {
     /// Its own body gives it.
-    Own(Result<T, E>),
+    Own(O),
     Instead(Instead),
 }
 
@@ -53,10 +53,10 @@ pub(super) enum Held {
 }
 
 /// All that stands once the transaction has committed.
-pub(super) struct Done<T, E> {
+pub(super) struct Done<O> {
     /// None where the call runs unprotected.
     recorded: Option<Recorded>,
-    own: Result<T, E>,
+    own: O,
 }
 
 struct Recorded {
@@ -65,18 +65,16 @@ struct Recorded {
     outcome: RecordedIn,
 }
 
-impl<DB, Q, P, K, F, R> Inside<DB> for Transacted<'_, '_, DB, Q, P, K, F, R>
+impl<DB, Q, C, F, R> Inside<DB> for Transacted<'_, '_, DB, Q, C, F, R>
 where
     DB: SqlDatabase,
-    R: Outcome,
-    R::Error: FromRefusal + StdError + 'static,
-    P: OnError<R::Error>,
-    K: Keep<R::Value> + Clone,
+    R: Outcome<Error: StdError + 'static>,
+    C: ResultCodec<R>,
     Q: RetryIf<R::Error>,
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
-    type Answer = Answered<R::Value, R::Error>;
-    type Done = Done<R::Value, R::Error>;
+    type Answer = AnsweredOf<R>;
+    type Done = DoneOf<R>;
     type Wait = Held;
 
     /// BEGIN waits for the key where a transaction has the whole database.
@@ -91,7 +89,7 @@ where
             Err(left) => return left,
         };
         // Without a record, the place tells whether the transaction has ended meanwhile.
-        let savepoint = match P::RELEASES && claimed.is_some() {
+        let savepoint = match C::RELEASES && claimed.is_some() {
             true => None,
             false => Some(self.own.in_time(Savepoint::set(&mut **tx)).await?),
         };
@@ -100,7 +98,7 @@ where
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut **tx))));
             self.call.run_in(&attempt, body).await
         };
-        let own = own.into_result();
+        let own = C::take(own);
         if own.is_err() {
             return self.failed(tx, own, claimed, savepoint).await;
         }
@@ -153,16 +151,21 @@ where
     }
 }
 
-type LeftOf<T, E> = Left<Answered<T, E>, Done<T, E>, Held>;
+type OwnOf<R> = Result<<R as Outcome>::Value, <R as Outcome>::Error>;
+type AnsweredOf<R> = Answered<OwnOf<R>>;
+type DoneOf<R> = Done<OwnOf<R>>;
+type LeftOf<R> = Left<AnsweredOf<R>, DoneOf<R>, Held>;
 
-type Claims<T, E> = Result<(Attempt, Option<Claimed>), Result<LeftOf<T, E>, Error>>;
+type Claims<R> = Result<(Attempt, Option<Claimed>), Result<LeftOf<R>, Error>>;
 
-impl<DB, Q, P, K, F, R> Transacted<'_, '_, DB, Q, P, K, F, R>
+impl<DB, Q, C, F, R> Transacted<'_, '_, DB, Q, C, F, R>
 where
     DB: SqlDatabase,
+    R: Outcome<Error: StdError + 'static>,
+    C: ResultCodec<R>,
 {
     /// Claims; how the transaction is left instead, if the body is not to run.
-    async fn claim<T, E>(&mut self, tx: &mut Transaction<'_, DB>) -> Claims<T, E> {
+    async fn claim(&mut self, tx: &mut Transaction<'_, DB>) -> Claims<R> {
         // A try before this one may have set it, for its own `Err`.
         self.call.request.on_crash = OnCrash::Uncertain;
         let limit = self.own.timer.sleep_until(self.tries.in_database());
@@ -196,18 +199,15 @@ where
     }
 
     /// Goes on behind an `Err` of the body. A conflict that it tells of counts before any verdict.
-    async fn failed<T, E>(
+    async fn failed(
         &mut self,
         tx: &mut Transaction<'_, DB>,
-        own: Result<T, E>,
+        own: C::Own,
         claimed: Option<Claimed>,
         savepoint: Option<Savepoint>,
-    ) -> Result<LeftOf<T, E>, Error>
+    ) -> Result<LeftOf<R>, Error>
     where
-        E: StdError + 'static,
-        P: OnError<E>,
-        K: Keep<T> + Clone,
-        Q: RetryIf<E>,
+        Q: RetryIf<R::Error>,
     {
         let retry = own.as_ref().err().and_then(|error| {
             // Calls over this file are refused before they wait, so a call that failed inside may
@@ -233,19 +233,19 @@ where
     }
 
     /// Leaves the transaction to be rolled back: nothing of the call stands.
-    fn undone<T, E>(&mut self, claimed: &Claimed, own: Result<T, E>) -> LeftOf<T, E> {
+    fn undone(&mut self, claimed: &Claimed, own: C::Own) -> LeftOf<R> {
         self.call.executed_in(claimed, false);
         Left::RollBack(Turn::Answer(Answered::Own(own)))
     }
 
     /// Leaves a call without a record to be committed, unless its transaction has ended: a COMMIT
     /// would be answered as if all was well.
-    async fn check_end<T, E>(
+    async fn check_end(
         &mut self,
         tx: &mut Transaction<'_, DB>,
-        own: Result<T, E>,
+        own: C::Own,
         savepoint: Option<Savepoint>,
-    ) -> Result<LeftOf<T, E>, Error> {
+    ) -> Result<LeftOf<R>, Error> {
         if let Some(savepoint) = savepoint {
             let released = self.own.in_time(savepoint.release(&mut **tx)).await;
             released.map_err(|error: StoreError| match is_broken::<DB>(&error) {
@@ -258,23 +258,19 @@ where
     }
 
     /// Writes the record, to be committed with the rows, or without those of an `Err`.
-    async fn record<T, E>(
+    async fn record(
         &mut self,
         tx: &mut Transaction<'_, DB>,
-        mut own: Result<T, E>,
+        mut own: C::Own,
         claimed: Claimed,
         savepoint: Option<Savepoint>,
-    ) -> Result<LeftOf<T, E>, Error>
-    where
-        P: OnError<E>,
-        K: Keep<T> + Clone,
-    {
+    ) -> Result<LeftOf<R>, Error> {
         let call = &mut *self.call;
         if own.is_err() {
             // Its rows are undone, so nothing stands that a second run could double.
             call.request.on_crash = OnCrash::Rerun;
         }
-        let ending = self.typed.leave(call, &claimed.attempt, &mut own).await;
+        let ending = self.codec.leave(call, &claimed.attempt, &mut own).await;
         if own.is_err() {
             let undone = match &savepoint {
                 Some(savepoint) if ending != Ending::Release => {
@@ -303,7 +299,7 @@ where
     }
 }
 
-impl<DB: SqlDatabase, T, E> Witness<DB> for Done<T, E> {
+impl<DB: SqlDatabase, O> Witness<DB> for Done<O> {
     async fn look(&self, tx: &mut Transaction<'_, DB>) -> Result<Stands, StoreError> {
         let outcome = self.recorded.as_ref().map(|it| &it.outcome);
         look_for(outcome.map_or(&[], std::slice::from_ref), tx).await
