@@ -11,6 +11,7 @@
 //! outcome, and a step never as a record.
 
 pub(crate) mod answers;
+mod codes;
 pub(crate) mod draft;
 pub(crate) mod duration;
 pub(crate) mod error;
@@ -26,6 +27,7 @@ mod version;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use self::codes::codes;
 pub use self::{
     draft::{Draft, Moment},
     raw_ending::RawEnding,
@@ -236,55 +238,11 @@ pub enum State {
     Undoing,
 }
 
-impl State {
-    /// The number that stands for the state in a store: stable over releases.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            State::Running => 1,
-            State::Done => 2,
-            State::Released => 3,
-            State::Uncertain => 4,
-            State::Parked => 5,
-            State::Undoing => 6,
-        }
-    }
-
-    /// The state behind a stored number; `None` where there is none.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            State::Running,
-            State::Done,
-            State::Released,
-            State::Uncertain,
-            State::Parked,
-            State::Undoing,
-        ]
-        .into_iter()
-        .find(|state| state.code() == code)
-    }
+codes! {
+    State, "state": Running = 1, Done = 2, Released = 3, Uncertain = 4, Parked = 5, Undoing = 6
 }
 
-impl OnCrash {
-    /// The number that stands for the choice in a store: stable over releases.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            OnCrash::Rerun => 1,
-            OnCrash::Reconcile => 2,
-            OnCrash::Uncertain => 3,
-        }
-    }
-
-    /// The choice behind a stored number; `None` where there is none.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain]
-            .into_iter()
-            .find(|on_crash| on_crash.code() == code)
-    }
-}
+codes! { OnCrash, "choice": Rerun = 1, Reconcile = 2, Uncertain = 3 }
 
 /// The holder of a record, for people: never part of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

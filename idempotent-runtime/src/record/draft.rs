@@ -115,15 +115,7 @@ pub enum Moment {
     In(Duration),
 }
 
-#[cfg(all(
-    test,
-    any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    )
-))]
+#[cfg(all(test, any(feature = "_sql", feature = "redis")))]
 pub(crate) mod tests {
     use bytes::Bytes;
 

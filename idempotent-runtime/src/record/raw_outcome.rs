@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::codes::codes;
+
 /// An outcome as a store keeps it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawOutcome {
@@ -90,28 +92,4 @@ pub enum OutcomeKind {
     Stream,
 }
 
-impl OutcomeKind {
-    /// The number that stands for the kind in a store: stable over releases.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            OutcomeKind::Value => 1,
-            OutcomeKind::Error => 2,
-            OutcomeKind::NotReplayable => 3,
-            OutcomeKind::Stream => 4,
-        }
-    }
-
-    /// The kind behind a stored number; `None` where there is none.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            OutcomeKind::Value,
-            OutcomeKind::Error,
-            OutcomeKind::NotReplayable,
-            OutcomeKind::Stream,
-        ]
-        .into_iter()
-        .find(|kind| kind.code() == code)
-    }
-}
+codes! { OutcomeKind, "kind": Value = 1, Error = 2, NotReplayable = 3, Stream = 4 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, sync::Arc};
 
-use super::{AttemptId, RawOutcome, Version};
+use super::{AttemptId, RawOutcome, Version, codes::codes};
 use crate::{
     fingerprint::Fingerprinted,
     framing::{Hex, write_framed},
@@ -162,28 +162,6 @@ impl StepState {
     pub(crate) fn has_ended(self) -> bool {
         matches!(self, StepState::Done | StepState::Undone)
     }
-
-    /// The number that stands for the state in a store: stable over releases.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            StepState::Begun => 1,
-            StepState::Done => 2,
-            StepState::Released => 3,
-            StepState::Undone => 4,
-        }
-    }
-
-    /// The state behind a stored number; `None` where there is none.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            StepState::Begun,
-            StepState::Done,
-            StepState::Released,
-            StepState::Undone,
-        ]
-        .into_iter()
-        .find(|state| state.code() == code)
-    }
 }
+
+codes! { StepState, "state": Begun = 1, Done = 2, Released = 3, Undone = 4 }

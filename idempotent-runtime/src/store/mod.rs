@@ -9,16 +9,7 @@
 //! not seen, also if it is sent twice. A store forgets no write that it has acknowledged, unless it
 //! [says so](Store::accepts).
 
-#[cfg(all(
-    test,
-    feature = "testing",
-    any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    )
-))]
+#[cfg(all(test, feature = "testing", any(feature = "_sql", feature = "redis")))]
 mod cutter;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
@@ -42,12 +33,7 @@ pub mod postgres;
 pub mod redis;
 #[cfg(feature = "_sql")]
 pub(crate) mod spawned;
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "sqlite"
-))]
+#[cfg(any(feature = "_sql", feature = "redis"))]
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]

@@ -1,11 +1,6 @@
 //! The calls that wait in this process, and the records that they wait for.
 
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "sqlite"
-))]
+#[cfg(any(feature = "_sql", feature = "redis"))]
 pub(crate) mod look;
 mod polling;
 
@@ -51,12 +46,7 @@ struct Waiting {
 struct WaiterEntry {
     waker: Option<Waker>,
     /// When it last began to look at the record.
-    #[cfg(any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    ))]
+    #[cfg(any(feature = "_sql", feature = "redis"))]
     looked: Option<tokio::time::Instant>,
 }
 
