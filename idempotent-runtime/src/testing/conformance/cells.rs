@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, TTL, applied, claim, completion, heartbeat, id, look, next, refused, release, swap,
-        takeover,
+        LEASE, STATES, TTL, anew, applied, claim, claimed, completion, heartbeat, id, look, next,
+        purged, refused, release, replaced, swap, takeover,
     },
 };
 use crate::{
@@ -62,16 +62,9 @@ pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn StoreU
         |of: &Draft, _| next(of, State::Uncertain),
     ];
     for (number, ending) in (0..).zip(endings) {
-        let draft = claim();
-        let held = applied(&*store, id(number), None, &draft).await;
-        let beaten = applied(&*other, id(number), Some(held.version), &heartbeat(&draft)).await;
-        let ended = applied(
-            &*store,
-            id(number),
-            Some(beaten.version),
-            &ending(&draft, "v"),
-        )
-        .await;
+        let (draft, held) = claimed(&*store, id(number)).await;
+        let beaten = replaced(&*other, id(number), &held, &heartbeat(&draft)).await;
+        let ended = replaced(&*store, id(number), &beaten, &ending(&draft, "v")).await;
         assert!(ended.finished.is_some());
         assert_eq!(ended.token, held.token);
     }
@@ -82,7 +75,7 @@ pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn StoreUn
     let store = subject.store().await;
     let draft = claim();
     let old = applied(&*store, id(1), None, &draft).await;
-    applied(&*store, id(1), Some(old.version), &heartbeat(&draft)).await;
+    replaced(&*store, id(1), &old, &heartbeat(&draft)).await;
     for stale in [
         heartbeat(&draft),
         completion(&draft, "stale"),
@@ -118,10 +111,9 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
 ) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
-    let draft = claim();
-    let held = applied(&*store, id(2), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(2)).await;
     let done = completion(&draft, "v");
-    applied(&*store, id(2), Some(held.version), &done).await;
+    replaced(&*store, id(2), &held, &done).await;
     subject.advance(TTL * 2).await;
     let abandoned = look(&*store, id(1)).await.record;
     assert!(abandoned.is_some(), "what was running still stands");
@@ -137,11 +129,8 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
             stands.is_expired(snapshot.now),
             "the record is expired by the clock of the store"
         );
-        let again = Draft {
-            token: TokenRule::Above(stands.token),
-            ..claim()
-        };
-        let record = applied(&*store, id, Some(stands.version), &again).await;
+        let again = anew(&stands);
+        let record = replaced(&*store, id, &stands, &again).await;
         assert_eq!(record.outcome, None, "the old outcome is gone");
         assert_eq!(record.finished, None);
         assert!(record.token > stands.token);
@@ -151,11 +140,10 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
 /// F13: a completion changes what it says and nothing else.
 pub(super) async fn a_completion_keeps_the_subject(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     subject.advance(LEASE / 3).await;
     let before = look(&*store, id(1)).await.record.expect("the claim stands");
-    let done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    let done = replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     assert_eq!(done.subject, held.subject);
     assert_eq!(done.created, before.created);
     assert_eq!(done.lease_end, before.lease_end);
@@ -168,9 +156,8 @@ pub(super) async fn a_completion_keeps_the_subject(subject: &dyn StoreUnderTest)
 /// B20: a claim with a subject begins anew, with that subject.
 pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    let released = applied(&*store, id(1), Some(held.version), &release(&draft)).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    let released = replaced(&*store, id(1), &held, &release(&draft)).await;
     subject.advance(LEASE).await;
     let mut arguments = Arguments::new();
     arguments.argument("amount", &2);
@@ -186,7 +173,7 @@ pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Sto
         token: TokenRule::Above(released.token),
         ..claim()
     };
-    let again = applied(&*store, id(1), Some(released.version), &other).await;
+    let again = replaced(&*store, id(1), &released, &other).await;
     assert_eq!(again.subject, about_other);
     assert!(
         again.lease_end == again.created.plus(LEASE),
@@ -197,14 +184,10 @@ pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Sto
 /// F10: a released record is claimed at once, with a greater token.
 pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    let released = applied(&*store, id(1), Some(held.version), &release(&draft)).await;
-    let again = Draft {
-        token: TokenRule::Above(released.token),
-        ..claim()
-    };
-    let record = applied(&*other, id(1), Some(released.version), &again).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    let released = replaced(&*store, id(1), &held, &release(&draft)).await;
+    let again = anew(&released);
+    let record = replaced(&*other, id(1), &released, &again).await;
     assert!(record.token > held.token);
 }
 
@@ -218,13 +201,7 @@ pub(super) async fn what_a_draft_keeps_stays(subject: &dyn StoreUnderTest) {
     let held = applied(&*store, id(1), None, &draft).await;
     subject.advance(LEASE * 2).await;
     let before = look(&*store, id(1)).await.record.expect("the claim stands");
-    let left = applied(
-        &*store,
-        id(1),
-        Some(held.version),
-        &next(&draft, State::Uncertain),
-    )
-    .await;
+    let left = replaced(&*store, id(1), &held, &next(&draft, State::Uncertain)).await;
     assert_eq!(
         (left.token, left.lease_end, left.expires),
         (before.token, before.lease_end, before.expires)
@@ -233,7 +210,7 @@ pub(super) async fn what_a_draft_keeps_stays(subject: &dyn StoreUnderTest) {
         lease: Moment::In(Duration::ZERO),
         ..next(&draft, State::Running)
     };
-    let ended = applied(&*store, id(1), Some(left.version), &ended).await;
+    let ended = replaced(&*store, id(1), &left, &ended).await;
     assert_eq!(ended.finished, None, "a running record has not finished");
     assert_eq!(ended.expires, before.expires);
 }
@@ -257,15 +234,7 @@ pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn StoreUnder
 /// A record may begin in any state, as one that keeps a place does, or one that was brought along.
 pub(super) async fn a_record_begins_in_any_state(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let states = [
-        State::Running,
-        State::Done,
-        State::Released,
-        State::Uncertain,
-        State::Parked,
-        State::Undoing,
-    ];
-    for (number, state) in (0..).zip(states) {
+    for (number, state) in (0..).zip(STATES) {
         let outcome = (state == State::Done).then(|| RawOutcome::value("v"));
         let draft = Draft {
             state,
@@ -282,9 +251,8 @@ pub(super) async fn a_record_begins_in_any_state(subject: &dyn StoreUnderTest) {
 /// the version tells that it is another outcome.
 pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    let mut done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    let mut done = replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     for value in ["w", "x"] {
         for client in [&store, &other] {
             // First without a look, from which the client would know.
@@ -299,13 +267,13 @@ pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn S
             expires: Moment::Keep,
             ..completion(&draft, value)
         };
-        done = applied(&*other, id(1), Some(done.version), &over).await;
+        done = replaced(&*other, id(1), &done, &over).await;
     }
     let released = Draft {
         expires: Moment::Keep,
         ..release(&draft)
     };
-    let released = applied(&*other, id(1), Some(done.version), &released).await;
+    let released = replaced(&*other, id(1), &done, &released).await;
     for client in [&store, &other] {
         let snapshot = refused(&**client, id(1), None, &claim()).await;
         assert_eq!(snapshot.record.as_ref(), Some(&released));
@@ -371,19 +339,12 @@ pub(super) async fn a_peek_sees_what_stands(subject: &dyn StoreUnderTest) {
         }
     };
     peeks_true().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     peeks_true().await;
     subject.advance(LEASE / 2).await;
-    let beaten = applied(&*other, id(1), Some(held.version), &heartbeat(&draft)).await;
+    let beaten = replaced(&*other, id(1), &held, &heartbeat(&draft)).await;
     peeks_true().await;
-    applied(
-        &*store,
-        id(1),
-        Some(beaten.version),
-        &completion(&draft, "v"),
-    )
-    .await;
+    replaced(&*store, id(1), &beaten, &completion(&draft, "v")).await;
     peeks_true().await;
     subject.advance(LEASE + TTL).await;
     let peeked = store.peek(&id(1)).and_then(|peeked| {
@@ -391,9 +352,6 @@ pub(super) async fn a_peek_sees_what_stands(subject: &dyn StoreUnderTest) {
         Some(record.is_expired(peeked.now))
     });
     assert_ne!(peeked, Some(false), "time passes for peeks, too");
-    store
-        .purge(10, Duration::ZERO)
-        .await
-        .expect("a purge is answered");
+    purged(&*store, 10).await;
     peeks_true().await;
 }

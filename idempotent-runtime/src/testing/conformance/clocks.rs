@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, PATIENCE, TTL, applied, claim, completion, heartbeat, id, look, purge_all, takeover,
+        LEASE, PATIENCE, TTL, applied, claim, claimed, completion, heartbeat, id, look, purge_all,
+        replaced, takeover,
     },
 };
 use crate::{
@@ -19,8 +20,7 @@ use crate::{
 /// passes, too.
 pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     let over = async || {
         let seen = look(&*other, id(1)).await;
         seen.record
@@ -29,7 +29,7 @@ pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn StoreUn
     assert!(!over().await);
     subject.advance(LEASE / 2).await;
     assert!(!over().await, "half a lease later it is not over");
-    applied(&*store, id(1), Some(held.version), &heartbeat(&draft)).await;
+    replaced(&*store, id(1), &held, &heartbeat(&draft)).await;
     subject.advance(LEASE * 3 / 4).await;
     assert!(!over().await, "a heartbeat begins the lease anew");
     subject.advance(LEASE / 4).await;
@@ -63,19 +63,12 @@ pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Sto
     let store = subject.store().await;
     let mut largest = FencingToken::from_u64(0);
     for _ in 0..3 {
-        let draft = claim();
-        let held = applied(&*store, id(1), None, &draft).await;
+        let (_, held) = claimed(&*store, id(1)).await;
         assert!(held.token > largest, "{} follows {largest}", held.token);
         let taken = takeover(&held);
-        let record = applied(&*store, id(1), Some(held.version), &taken).await;
+        let record = replaced(&*store, id(1), &held, &taken).await;
         largest = record.token;
-        applied(
-            &*store,
-            id(1),
-            Some(record.version),
-            &completion(&taken, "v"),
-        )
-        .await;
+        replaced(&*store, id(1), &record, &completion(&taken, "v")).await;
         subject.advance(TTL * 2).await;
         purge_all(&*store).await;
         assert_eq!(
@@ -98,7 +91,7 @@ pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn StoreU
     };
     let record = applied(&*store, id(1), None, &draft).await;
     assert_eq!(record.token, FencingToken::from_u64(floor + 1));
-    let next = applied(&*store, id(1), Some(record.version), &takeover(&record)).await;
+    let next = replaced(&*store, id(1), &record, &takeover(&record)).await;
     assert_eq!(next.token, FencingToken::from_u64(floor + 2));
 }
 
@@ -121,7 +114,7 @@ pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Store
         expires: forever,
         ..heartbeat(&draft)
     };
-    let record = applied(&*store, id(1), Some(record.version), &beaten).await;
+    let record = replaced(&*store, id(1), &record, &beaten).await;
     assert_eq!(
         (record.lease_end, record.expires),
         (Time::from_micros(i64::MAX), Time::from_micros(i64::MAX))
@@ -130,7 +123,7 @@ pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Store
         expires: forever,
         ..completion(&draft, "receipt")
     };
-    let record = applied(&*store, id(1), Some(record.version), &done).await;
+    let record = replaced(&*store, id(1), &record, &done).await;
     assert_eq!(record.expires, Time::from_micros(i64::MAX));
 }
 
@@ -165,7 +158,7 @@ pub(super) async fn a_moment_far_away_is_exact(subject: &dyn StoreUnderTest) {
             expires: far,
             ..completion(&draft, "receipt")
         };
-        applied(&*store, id(number), Some(held.version), &done).await;
+        replaced(&*store, id(number), &held, &done).await;
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::{
     StoreUnderTest,
-    sample::{LEASE, applied, claim, completion, heartbeat, id, next, standing, subject as about},
+    sample::{
+        LEASE, STATES, applied, claim, claimed, completion, heartbeat, id, next, replaced,
+        standing, subject as about,
+    },
 };
 use crate::{
     policy::OnCrash,
@@ -37,14 +40,7 @@ pub(super) async fn every_field_comes_back(subject: &dyn StoreUnderTest) {
         },
     ];
     let mut numbers = 0..;
-    for state in [
-        State::Running,
-        State::Done,
-        State::Released,
-        State::Uncertain,
-        State::Parked,
-        State::Undoing,
-    ] {
+    for state in STATES {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (outcome, holder) in outcomes.iter().zip(&holders) {
                 let id = id(numbers.next().unwrap_or(0));
@@ -61,10 +57,10 @@ pub(super) async fn every_field_comes_back(subject: &dyn StoreUnderTest) {
                     lease: Moment::In(LEASE),
                     ..next(&draft, state)
                 };
-                let ended = applied(&*store, id, Some(held.version), &ending).await;
+                let ended = replaced(&*store, id, &held, &ending).await;
                 assert_eq!(standing(&*other, id).await, ended);
                 let unlike = unlike(&ended);
-                let again = applied(&*store, id, Some(ended.version), &unlike).await;
+                let again = replaced(&*store, id, &ended, &unlike).await;
                 assert_eq!(standing(&*other, id).await, again);
             }
         }
@@ -125,7 +121,7 @@ pub(super) async fn any_key_comes_back(subject: &dyn StoreUnderTest) {
         };
         let held = applied(&*store, id(number), None, &draft).await;
         assert_eq!(*held.subject, whole);
-        let beaten = applied(&*store, id(number), Some(held.version), &heartbeat(&draft)).await;
+        let beaten = replaced(&*store, id(number), &held, &heartbeat(&draft)).await;
         assert_eq!(*beaten.subject, whole);
     }
 }
@@ -141,15 +137,7 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn StoreUnderT
             bytes: text.into(),
         })
     };
-    let states = [
-        State::Running,
-        State::Done,
-        State::Released,
-        State::Uncertain,
-        State::Parked,
-        State::Undoing,
-    ];
-    for (number, state) in (0..).zip(states) {
+    for (number, state) in (0..).zip(STATES) {
         let begun = Draft {
             outcome: stream("the first one runs"),
             ..claim()
@@ -160,13 +148,13 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn StoreUnderT
             outcome: stream("the first one runs"),
             ..heartbeat(&begun)
         };
-        let beaten = applied(&*store, id(number), Some(held.version), &beat).await;
+        let beaten = replaced(&*store, id(number), &held, &beat).await;
         assert_eq!(standing(&*other, id(number)).await, beaten);
         let ended = Draft {
             outcome: stream("the first one has ended"),
             ..next(&begun, state)
         };
-        let ended = applied(&*store, id(number), Some(beaten.version), &ended).await;
+        let ended = replaced(&*store, id(number), &beaten, &ended).await;
         assert_eq!(standing(&*other, id(number)).await, ended);
         let again = Draft {
             subject: Some(about("another")),
@@ -174,7 +162,7 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn StoreUnderT
             token: TokenRule::Above(ended.token),
             ..claim()
         };
-        let again = applied(&*store, id(number), Some(ended.version), &again).await;
+        let again = replaced(&*store, id(number), &ended, &again).await;
         assert_eq!(standing(&*other, id(number)).await, again);
     }
 }
@@ -191,13 +179,12 @@ pub(super) async fn any_outcome_comes_back(subject: &dyn StoreUnderTest) {
         Some(RawOutcome::error("e").with_schema(u32::MAX)),
         Some(RawOutcome::not_replayable()),
     ]) {
-        let draft = claim();
-        let held = applied(&*store, id(number), None, &draft).await;
+        let (draft, held) = claimed(&*store, id(number)).await;
         let ending = Draft {
             outcome,
             ..completion(&draft, "")
         };
-        applied(&*store, id(number), Some(held.version), &ending).await;
+        replaced(&*store, id(number), &held, &ending).await;
     }
 }
 
@@ -211,8 +198,7 @@ pub(super) async fn an_outcome_of_16_mib_comes_back(subject: &dyn StoreUnderTest
 
 async fn outcome_comes_back(subject: &dyn StoreUnderTest, number: u32, bytes: Vec<u8>) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(number), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(number)).await;
     let ending = Draft {
         outcome: Some(RawOutcome::value(bytes.clone())),
         ..completion(&draft, "")

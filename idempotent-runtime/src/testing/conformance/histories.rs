@@ -13,12 +13,12 @@ use std::{
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, TTL, claim, completion, heartbeat, id, look, next, purge_all, release, swap,
-        takeover,
+        LEASE, TTL, anew, claim, completion, heartbeat, id, look, next, purge_all, purged, release,
+        swap, takeover,
     },
 };
 use crate::{
-    record::{Draft, Record, State, TokenRule, Version},
+    record::{Draft, Record, State, Version},
     store::{Snapshot, Stamp, Store, Swap},
 };
 
@@ -50,10 +50,7 @@ pub(super) async fn a_sequence_is_that_of_the_model(subject: &dyn StoreUnderTest
                     let expired = before
                         .as_deref()
                         .is_some_and(|record| record.is_expired(now.now));
-                    store
-                        .purge(1000, Duration::ZERO)
-                        .await
-                        .expect("a purge is answered");
+                    purged(&**store, 1000).await;
                     let after = look(&**store, cell).await.record;
                     assert_eq!(
                         after.is_none(),
@@ -256,10 +253,7 @@ fn draft(dice: &mut Dice, record: Option<&Record>) -> Draft {
         ..claim()
     };
     match dice.below(7) {
-        0 => Draft {
-            token: TokenRule::Above(record.token),
-            ..claim()
-        },
+        0 => anew(record),
         1 => takeover(record),
         2 => heartbeat(&mine),
         3 => completion(&mine, ["", "a", "b"][dice.below(3)]),

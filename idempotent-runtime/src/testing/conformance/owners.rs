@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, applied, claim, completion, heartbeat, id, look, next, refused, release, same,
-        standing, swap, takeover,
+        LEASE, applied, claim, claimed, completion, heartbeat, id, look, next, refused, release,
+        replaced, same, standing, swap, takeover,
     },
 };
 use crate::{
@@ -36,7 +36,7 @@ async fn overtaken(
         "the lease is over by the clock of the store"
     );
     let second = takeover(&record);
-    let taken = applied(&*b, id(1), Some(record.version), &second).await;
+    let taken = replaced(&*b, id(1), &record, &second).await;
     assert!(taken.token > held.token, "a takeover has a greater token");
     (a, first, held, b, second, taken)
 }
@@ -52,7 +52,7 @@ pub(super) async fn a_stale_owner_cannot_complete(subject: &dyn StoreUnderTest) 
     };
     assert_eq!(snapshot.record.as_ref(), Some(&taken));
     refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
-    let done = applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
+    let done = replaced(&*b, id(1), &taken, &completion(&second, "b")).await;
     let snapshot = refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
     assert_eq!(
         snapshot.record.and_then(|record| record.outcome.clone()),
@@ -76,7 +76,7 @@ pub(super) async fn a_stale_owner_cannot_prolong(subject: &dyn StoreUnderTest) {
 pub(super) async fn a_stale_owner_cannot_release(subject: &dyn StoreUnderTest) {
     let (a, first, held, b, second, taken) = overtaken(subject).await;
     refused(&*a, id(1), Some(held.version), &release(&first)).await;
-    applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
+    replaced(&*b, id(1), &taken, &completion(&second, "b")).await;
     refused(&*a, id(1), Some(held.version), &release(&first)).await;
 }
 
@@ -114,8 +114,7 @@ pub(super) async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Stor
 /// once.
 pub(super) async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     let ending = completion(&draft, "v");
     let done = match swap(&*store, id(1), Some(held.version), &ending).await {
         Swap::Applied(_) => standing(&*store, id(1)).await,
@@ -138,18 +137,16 @@ pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn StoreUnderTe
     let own = own.expect("heartbeats are given a store, or share this one");
     let beats = own.unwrap_or_else(|| Arc::clone(&store));
 
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    let beaten = applied(&*beats, id(1), Some(held.version), &heartbeat(&draft)).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    let beaten = replaced(&*beats, id(1), &held, &heartbeat(&draft)).await;
     let done = completion(&draft, "v");
-    let done = applied(&*beats, id(1), Some(beaten.version), &done).await;
+    let done = replaced(&*beats, id(1), &beaten, &done).await;
     same(&*standing(&*store, id(1)).await, &done);
 
-    let draft = claim();
-    let held = applied(&*beats, id(2), None, &draft).await;
+    let (draft, held) = claimed(&*beats, id(2)).await;
     same(&*standing(&*store, id(2)).await, &held);
     let done = completion(&draft, "v");
-    let done = applied(&*store, id(2), Some(held.version), &done).await;
+    let done = replaced(&*store, id(2), &held, &done).await;
     same(&*standing(&*beats, id(2)).await, &done);
 }
 

@@ -7,12 +7,13 @@ use tokio::sync::Barrier;
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, TTL, applied, claim, completion, id, look, next, release, standing, swap, takeover,
+        LEASE, STATES, TTL, anew, applied, claim, claimed, completion, id, look, next, purged,
+        release, replaced, standing, swap, takeover,
     },
 };
 use crate::{
     policy::OnCrash,
-    record::{Draft, Moment, RawOutcome, State, TokenRule},
+    record::{Draft, Moment, RawOutcome, State, Version},
     store::{Store, Swap},
 };
 
@@ -23,14 +24,7 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn StoreUnderT
     let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
     let mut numbers = 0..;
     let mut all = Vec::new();
-    for state in [
-        State::Running,
-        State::Done,
-        State::Released,
-        State::Uncertain,
-        State::Parked,
-        State::Undoing,
-    ] {
+    for state in STATES {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (lease, expires) in [(short, short), (short, long), (long, short), (long, long)] {
                 let id = id(numbers.next().unwrap_or(0));
@@ -43,16 +37,11 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn StoreUnderT
                 let held = applied(&*store, id, None, &draft).await;
                 if state != State::Running {
                     let outcome = (state == State::Done).then(|| RawOutcome::value("v"));
-                    applied(
-                        &*store,
-                        id,
-                        Some(held.version),
-                        &Draft {
-                            outcome,
-                            ..next(&draft, state)
-                        },
-                    )
-                    .await;
+                    let ended = Draft {
+                        outcome,
+                        ..next(&draft, state)
+                    };
+                    replaced(&*store, id, &held, &ended).await;
                 }
                 let may_be_gone =
                     matches!(state, State::Done | State::Released) && expires == short;
@@ -60,14 +49,7 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn StoreUnderT
             }
         }
     }
-    assert_eq!(
-        store
-            .purge(1000, Duration::ZERO)
-            .await
-            .expect("a purge is answered"),
-        0,
-        "nothing is expired yet"
-    );
+    assert_eq!(purged(&*store, 1000).await, 0, "nothing is expired yet");
     subject.advance(Duration::from_secs(60)).await;
     let mut expected = Vec::new();
     let mut gone = 0;
@@ -83,33 +65,20 @@ pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn StoreUnderT
         expected.push((id, (!expired).then_some(record)));
     }
     assert!(gone > 0, "the clock moved on");
-    assert_eq!(
-        store
-            .purge(1000, Duration::ZERO)
-            .await
-            .expect("a purge is answered"),
-        gone
-    );
+    assert_eq!(purged(&*store, 1000).await, gone);
     for (id, record) in expected {
         assert_eq!(look(&*store, id).await.record, record);
     }
-    assert_eq!(
-        store
-            .purge(1000, Duration::ZERO)
-            .await
-            .expect("a purge is answered"),
-        0
-    );
+    assert_eq!(purged(&*store, 1000).await, 0);
 }
 
 /// A record that an operator resumed and no call asked for again is abandoned like any other
 /// record.
 pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(0), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(0)).await;
     let parked = next(&draft, State::Parked);
-    applied(&*store, id(0), Some(held.version), &parked).await;
+    replaced(&*store, id(0), &held, &parked).await;
     let resumed = Draft {
         lease: Moment::In(Duration::ZERO),
         expires: Moment::In(LEASE),
@@ -130,12 +99,7 @@ pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn StoreUnderTest) 
     expired(subject, &store, 25).await;
     let mut counts = Vec::new();
     for limit in [0, 10, 10, 10, 10] {
-        counts.push(
-            store
-                .purge(limit, Duration::ZERO)
-                .await
-                .expect("a purge is answered"),
-        );
+        counts.push(purged(&*store, limit).await);
     }
     assert_eq!(counts, [0, 10, 10, 5, 0]);
 }
@@ -145,18 +109,9 @@ pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn StoreUnder
     let store = subject.store().await;
     expired(subject, &store, 2).await;
     let old = standing(&*store, id(1)).await;
-    let again = Draft {
-        token: TokenRule::Above(old.token),
-        ..claim()
-    };
-    let record = applied(&*store, id(1), Some(old.version), &again).await;
-    assert_eq!(
-        store
-            .purge(10, Duration::ZERO)
-            .await
-            .expect("a purge is answered"),
-        1
-    );
+    let again = anew(&old);
+    let record = replaced(&*store, id(1), &old, &again).await;
+    assert_eq!(purged(&*store, 10).await, 1);
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
 }
 
@@ -232,7 +187,7 @@ pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Stor
     let held = applied(&*store, id(1), None, &draft).await;
     subject.advance(TTL / 2).await;
     let ended = completion(&draft, "v");
-    applied(&*store, id(1), Some(held.version), &ended).await;
+    replaced(&*store, id(1), &held, &ended).await;
     subject.advance(2 * TTL - LEASE).await;
 
     assert_eq!(store.purge(10, TTL).await, Ok(0), "it is still kept");
@@ -249,19 +204,7 @@ pub(super) async fn what_is_kept_stays_until_then(subject: &dyn StoreUnderTest) 
     let store = subject.store().await;
     let mut kept = Vec::new();
     for number in 0..20 {
-        let draft = claim();
-        let held = applied(&*store, id(number), None, &draft).await;
-        let ended = Draft {
-            expires: Moment::In(LEASE),
-            keep: TTL,
-            ..if number % 2 == 0 {
-                completion(&draft, "v")
-            } else {
-                release(&draft)
-            }
-        };
-        applied(&*store, id(number), Some(held.version), &ended).await;
-        kept.push((id(number), ended.version));
+        kept.push((id(number), ended(&*store, number, TTL).await));
     }
     subject.advance(TTL).await;
     // A store that sweeps does so when others come in.
@@ -291,18 +234,7 @@ pub(super) async fn what_is_kept_stays_until_then(subject: &dyn StoreUnderTest) 
 pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     for number in 0..4 {
-        let draft = claim();
-        let held = applied(&*store, id(number), None, &draft).await;
-        let ended = Draft {
-            expires: Moment::In(LEASE),
-            keep: 2 * TTL,
-            ..if number % 2 == 0 {
-                completion(&draft, "v")
-            } else {
-                release(&draft)
-            }
-        };
-        applied(&*store, id(number), Some(held.version), &ended).await;
+        ended(&*store, number, 2 * TTL).await;
     }
     subject.advance(TTL).await;
     let purge = async |keep| store.purge(10, keep).await;
@@ -324,10 +256,7 @@ pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn StoreUn
         purgers.push(tokio::spawn(async move {
             let mut sum = 0;
             for _ in 0..20 {
-                sum += store
-                    .purge(15, Duration::ZERO)
-                    .await
-                    .expect("a purge is answered");
+                sum += purged(&*store, 15).await;
             }
             sum
         }));
@@ -342,6 +271,21 @@ pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn StoreUn
 
 /// Leaves `count` expired records under the ids from 0: abandoned ones, which no store forgets by
 /// itself.
+/// Ends the `number`th call, which expires soon and is kept for `keep` from then on.
+async fn ended(store: &dyn Store, number: u32, keep: Duration) -> Version {
+    let (draft, held) = claimed(store, id(number)).await;
+    let ending = match number % 2 {
+        0 => completion(&draft, "v"),
+        _ => release(&draft),
+    };
+    let ended = Draft {
+        expires: Moment::In(LEASE),
+        keep,
+        ..ending
+    };
+    replaced(store, id(number), &held, &ended).await.version
+}
+
 async fn expired(subject: &dyn StoreUnderTest, store: &Arc<dyn Store>, count: u32) {
     for number in 0..count {
         applied(&**store, id(number), None, &claim()).await;

@@ -15,6 +15,16 @@ use crate::{
     store::{Snapshot, Stamp, Store, Swap},
 };
 
+/// Every state of a record.
+pub(super) const STATES: [State; 6] = [
+    State::Running,
+    State::Done,
+    State::Released,
+    State::Uncertain,
+    State::Parked,
+    State::Undoing,
+];
+
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const TTL: Duration = Duration::from_secs(3600);
 
@@ -69,6 +79,14 @@ pub(crate) fn claim() -> Draft {
         expires: Moment::In(LEASE + TTL),
         keep: Duration::ZERO,
         outcome: None,
+    }
+}
+
+/// The first claim of a life that follows the one of `record`.
+pub(super) fn anew(record: &Record) -> Draft {
+    Draft {
+        token: TokenRule::Above(record.token),
+        ..claim()
     }
 }
 
@@ -137,10 +155,8 @@ pub(super) async fn swap(
     seen: Option<Version>,
     draft: &Draft,
 ) -> Swap {
-    store
-        .swap(&id, seen, draft)
-        .await
-        .expect("a swap is answered")
+    let swap = store.swap(&id, seen, draft).await;
+    swap.expect("a swap is answered")
 }
 
 /// Swaps, and expects that it is applied, that the stamp is right, and that a look finds what the
@@ -151,27 +167,41 @@ pub(super) async fn applied(
     seen: Option<Version>,
     draft: &Draft,
 ) -> Arc<Record> {
-    let Snapshot {
-        now,
-        record: before,
-    } = look(store, id).await;
+    let before = look(store, id).await;
     let stamp = match swap(store, id, seen, draft).await {
         Swap::Applied(stamp) => stamp,
         Swap::Refused(snapshot) => {
             panic!("a swap over {seen:?} was refused because of {snapshot:?}")
         }
     };
-    let expected = draft.apply(before.as_deref(), stamp.now);
+    let expected = draft.apply(before.record.as_deref(), stamp.now);
     assert_eq!(
         stamp,
         Stamp::from_record(&expected, stamp.now),
         "the stamp says what was written"
     );
     let after = look(store, id).await;
-    in_order(now, stamp.now, after.now);
+    in_order(before.now, stamp.now, after.now);
     let found = after.record.expect("a record stands");
     same(&found, &expected);
     found
+}
+
+/// Writes a first claim where nothing stands, as [`applied`] does. It returns both.
+pub(super) async fn claimed(store: &dyn Store, id: RecordId) -> (Draft, Arc<Record>) {
+    let draft = claim();
+    let held = applied(store, id, None, &draft).await;
+    (draft, held)
+}
+
+/// Writes over the version of `seen`, as [`applied`] does.
+pub(super) async fn replaced(
+    store: &dyn Store,
+    id: RecordId,
+    seen: &Record,
+    draft: &Draft,
+) -> Arc<Record> {
+    applied(store, id, Some(seen.version), draft).await
 }
 
 /// Swaps, and expects that it is refused and changes nothing.
@@ -181,20 +211,23 @@ pub(super) async fn refused(
     seen: Option<Version>,
     draft: &Draft,
 ) -> Snapshot {
-    let Snapshot {
-        now,
-        record: before,
-    } = look(store, id).await;
+    let before = look(store, id).await;
     let snapshot = match swap(store, id, seen, draft).await {
         Swap::Refused(snapshot) => snapshot,
         Swap::Applied(stamp) => {
-            panic!("a swap over {seen:?} was applied as {stamp:?} where {before:?} stood")
+            panic!("a swap over {seen:?} was applied as {stamp:?} over {before:?}")
         }
     };
-    assert_eq!(snapshot.record, before, "a refusal shows what stands");
+    assert_eq!(
+        snapshot.record, before.record,
+        "a refusal shows what stands"
+    );
     let after = look(store, id).await;
-    in_order(now, snapshot.now, after.now);
-    assert_eq!(after.record, before, "a refused swap changes nothing");
+    in_order(before.now, snapshot.now, after.now);
+    assert_eq!(
+        after.record, before.record,
+        "a refused swap changes nothing"
+    );
     snapshot
 }
 
@@ -206,15 +239,26 @@ pub(super) fn same(found: &Record, expected: &Record) {
     assert_eq!(digests[0], digests[1], "the arguments come back");
 }
 
+/// Purges what is expired, and returns how many records that were.
+pub(super) async fn purged(store: &dyn Store, limit: u32) -> u64 {
+    let purged = store.purge(limit, Duration::ZERO).await;
+    purged.expect("a purge is answered")
+}
+
+/// Lists a page of the records.
+pub(super) async fn scanned(
+    store: &dyn Store,
+    after: Option<RecordId>,
+    limit: u32,
+) -> Vec<(RecordId, Arc<Record>)> {
+    let listed = store.scan(after, limit).await;
+    listed.expect("a scan is answered")
+}
+
 /// Purges until nothing is left to purge.
 pub(super) async fn purge_all(store: &dyn Store) {
     let purging = async {
-        while store
-            .purge(1000, Duration::ZERO)
-            .await
-            .expect("a purge is answered")
-            > 0
-        {
+        while purged(store, 1000).await > 0 {
             yield_now().await;
         }
     };

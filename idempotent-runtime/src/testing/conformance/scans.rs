@@ -2,7 +2,7 @@
 
 use super::{
     StoreUnderTest,
-    sample::{applied, claim, id, standing},
+    sample::{applied, claim, id, scanned, standing},
     steps::{client, name, step, steps as steps_of, written},
 };
 use crate::{
@@ -13,13 +13,7 @@ use crate::{
 /// K07: a scan lists every record once, as it stands, in the order of the ids.
 pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    assert!(
-        store
-            .scan(None, 10)
-            .await
-            .expect("a scan is answered")
-            .is_empty()
-    );
+    assert!(scanned(&*store, None, 10).await.is_empty());
     let lowest = RecordId::from_bytes([0; 32]);
     let highest = RecordId::from_bytes([0xff; 32]);
     let mut ids = vec![
@@ -35,27 +29,18 @@ pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn StoreUnderTest)
         applied(&*store, *id, None, &claim()).await;
     }
     ids.sort_unstable_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
-    let listed = store.scan(None, 100).await.expect("a scan is answered");
+    let listed = scanned(&*store, None, 100).await;
     assert_eq!(listed.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ids);
     for (id, record) in listed {
         assert_eq!(record, standing(&*store, id).await);
     }
-    let after = store
-        .scan(Some(lowest), 100)
-        .await
-        .expect("a scan is answered");
+    let after = scanned(&*store, Some(lowest), 100).await;
     assert_eq!(
         after.len(),
         ids.len() - 1,
         "a scan begins after the id it is given"
     );
-    assert!(
-        store
-            .scan(Some(highest), 100)
-            .await
-            .expect("a scan is answered")
-            .is_empty()
-    );
+    assert!(scanned(&*store, Some(highest), 100).await.is_empty());
 }
 
 /// K07: a scan in pages lists what one long scan lists.
@@ -67,27 +52,14 @@ pub(super) async fn scan_goes_in_pages(subject: &dyn StoreUnderTest) {
     let mut pages = Vec::new();
     let mut after = None;
     for _ in 0..10 {
-        let page = store.scan(after, 5).await.expect("a scan is answered");
+        let page = scanned(&*store, after, 5).await;
         let Some((last, _)) = page.last() else { break };
         after = Some(*last);
         pages.push(page.len());
     }
     assert_eq!(pages, [5, 5, 5, 5, 3]);
-    assert!(
-        store
-            .scan(None, 0)
-            .await
-            .expect("a scan is answered")
-            .is_empty()
-    );
-    assert_eq!(
-        store
-            .scan(None, u32::MAX)
-            .await
-            .expect("a scan is answered")
-            .len(),
-        23
-    );
+    assert!(scanned(&*store, None, 0).await.is_empty());
+    assert_eq!(scanned(&*store, None, u32::MAX).await.len(), 23);
 }
 
 /// All steps of a life are found at once, in the order of their names, and so are some of them.

@@ -8,7 +8,7 @@ use super::{
     StoreUnderTest,
     sample::{
         LEASE, TTL, applied, claim, completion, digests, heartbeat, id, in_order, look, next,
-        purge_all, release, standing, swap, takeover,
+        purge_all, release, replaced, standing, swap, takeover,
     },
 };
 use crate::{
@@ -188,26 +188,20 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn StoreUnderT
     let record = applied(&*store, id(1), None, &stale).await;
     lost(&*store, id(9), &step(1, stale.attempt_id, "v")).await;
     let held = takeover(&record);
-    let record = applied(&*store, id(1), Some(record.version), &held).await;
+    let record = replaced(&*store, id(1), &record, &held).await;
     lost(&*store, id(1), &step(1, stale.attempt_id, "v")).await;
     written(&*store, id(1), None, &step(1, held.attempt_id, "v")).await;
     let mut record = record;
     for (number, state) in [(2, State::Uncertain), (4, State::Undoing)] {
         let left = next(&held, state);
-        record = applied(&*store, id(1), Some(record.version), &left).await;
+        record = replaced(&*store, id(1), &record, &left).await;
         written(&*store, id(1), None, &step(number, held.attempt_id, "v")).await;
     }
-    applied(
-        &*store,
-        id(1),
-        Some(record.version),
-        &completion(&held, "v"),
-    )
-    .await;
+    replaced(&*store, id(1), &record, &completion(&held, "v")).await;
     lost(&*store, id(1), &step(3, held.attempt_id, "v")).await;
     for (number, end) in [(2, release(&stale)), (3, next(&stale, State::Parked))] {
         let record = applied(&*store, id(number), None, &stale).await;
-        applied(&*store, id(number), Some(record.version), &end).await;
+        replaced(&*store, id(number), &record, &end).await;
         lost(&*store, id(number), &step(1, stale.attempt_id, "v")).await;
     }
     assert_eq!(load(&*store, id(1), 3).await, None);
@@ -224,9 +218,9 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn StoreUnderTe
     written(&*store, id(1), None, &kept).await;
     let began = begun(2, first.attempt_id);
     written(&*store, id(1), None, &began).await;
-    let record = applied(&*store, id(1), Some(record.version), &heartbeat(&first)).await;
+    let record = replaced(&*store, id(1), &record, &heartbeat(&first)).await;
     let second = takeover(&record);
-    let record = applied(&*other, id(1), Some(record.version), &second).await;
+    let record = replaced(&*other, id(1), &record, &second).await;
     assert_eq!(load(&*other, id(1), 1).await.as_deref(), Some(&kept));
     match write(&*other, id(1), None, &step(1, second.attempt_id, "v")).await {
         StepWrite::Stands(stands) => assert_eq!(*stands, kept),
@@ -236,7 +230,7 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn StoreUnderTe
     written(&*other, id(1), Some(began.version), &done).await;
     assert_eq!(load(&*store, id(1), 2).await.as_deref(), Some(&done));
     let parked = next(&second, State::Parked);
-    applied(&*other, id(1), Some(record.version), &parked).await;
+    replaced(&*other, id(1), &record, &parked).await;
     assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&kept));
 }
 
@@ -264,12 +258,12 @@ pub(super) async fn a_step_ends_with_its_life(subject: &dyn StoreUnderTest) {
         subject: claim().subject,
         ..takeover(&seen)
     };
-    let record = applied(&*store, released, Some(seen.version), &again).await;
+    let record = replaced(&*store, released, &seen, &again).await;
     assert_eq!(load(&*store, released, 1).await, None);
     let anew = step(1, again.attempt_id, "anew");
     written(&*store, released, None, &anew).await;
     assert_eq!(load(&*store, released, 1).await.as_deref(), Some(&anew));
-    applied(&*store, released, Some(record.version), &heartbeat(&again)).await;
+    replaced(&*store, released, &record, &heartbeat(&again)).await;
 
     subject.advance(TTL * 2).await;
     purge_all(&*store).await;

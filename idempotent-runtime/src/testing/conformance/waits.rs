@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     StoreUnderTest,
-    sample::{PATIENCE, TTL, applied, claim, completion, heartbeat, id, look},
+    sample::{PATIENCE, TTL, applied, claim, claimed, completion, heartbeat, id, look, replaced},
 };
 use crate::{record::Version, store::Store};
 
@@ -18,11 +18,10 @@ const LONG: Duration = Duration::from_secs(600);
 /// C13: a wait ends soon after another client has changed the record.
 pub(super) async fn a_wait_ends_when_the_record_changes(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     let here = waiting(&store, held.version).await;
     let there = waiting(&other, held.version).await;
-    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     ends(here).await;
     ends(there).await;
 }
@@ -30,9 +29,8 @@ pub(super) async fn a_wait_ends_when_the_record_changes(subject: &dyn StoreUnder
 /// A wait ends when the record is gone.
 pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn StoreUnderTest) {
     let (store, other) = (subject.store().await, subject.store().await);
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    let done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    let done = replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     let here = waiting(&store, done.version).await;
     let there = waiting(&other, done.version).await;
     subject.advance(TTL * 2).await;
@@ -56,9 +54,8 @@ pub(super) async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn StoreUn
 pub(super) async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
     ends(waiting(&store, Version::random()).await).await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    applied(&*store, id(1), Some(held.version), &heartbeat(&draft)).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
+    replaced(&*store, id(1), &held, &heartbeat(&draft)).await;
     ends(waiting(&store, held.version).await).await;
 }
 
@@ -75,15 +72,14 @@ pub(super) async fn a_wait_ends_at_its_deadline(subject: &dyn StoreUnderTest) {
 /// Two hundred waits leave the store free to look and to write, and all end.
 pub(super) async fn waiting_holds_nothing(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     let mut waits = Vec::new();
     for _ in 0..200 {
         waits.push(waiting(&store, held.version).await);
     }
     let work = async {
         applied(&*store, id(2), None, &claim()).await;
-        applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+        replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     };
     timeout(PATIENCE, work)
         .await
@@ -96,8 +92,7 @@ pub(super) async fn waiting_holds_nothing(subject: &dyn StoreUnderTest) {
 /// V9: a call that stops waiting changes nothing, and leaves no other call asleep.
 pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn StoreUnderTest) {
     let store = subject.store().await;
-    let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
+    let (draft, held) = claimed(&*store, id(1)).await;
     let stays = waiting(&store, held.version).await;
     for _ in 0..20 {
         let leaves = waiting(&store, held.version).await;
@@ -105,7 +100,7 @@ pub(super) async fn a_dropped_wait_changes_nothing(subject: &dyn StoreUnderTest)
         assert!(leaves.await.is_err_and(|error| error.is_cancelled()));
     }
     assert_eq!(look(&*store, id(1)).await.record, Some(Arc::clone(&held)));
-    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    replaced(&*store, id(1), &held, &completion(&draft, "v")).await;
     ends(stays).await;
 }
 
