@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use crate::{fingerprint::Fingerprint, identity::RecordId};
+use crate::{fingerprint::Fingerprint, identity::RecordId, value::lock};
 
 /// How many streams are remembered at most. One more takes the place of any other.
 const MOST: usize = 10_000;
@@ -29,12 +29,12 @@ pub(crate) struct Failing(Mutex<HashMap<RecordId, (FailingNumber, Fingerprint)>>
 impl Failing {
     /// The number of this stream that fails, with its fingerprint.
     pub(crate) fn of(&self, stream: &RecordId) -> Option<(FailingNumber, Fingerprint)> {
-        self.lock().get(stream).cloned()
+        lock(&self.0).get(stream).cloned()
     }
 
     /// Forgets what failed up to this number, which has ended.
     pub(crate) fn forget(&self, stream: &RecordId, number: u64) {
-        let mut streams = self.lock();
+        let mut streams = lock(&self.0);
         if streams
             .get(stream)
             .is_some_and(|(failing, _)| failing.number <= number)
@@ -51,7 +51,7 @@ impl Failing {
         fingerprint: Fingerprint,
         last_error: Arc<str>,
     ) -> u32 {
-        let mut streams = self.lock();
+        let mut streams = lock(&self.0);
         let before = streams.remove(&stream);
         let before = before.filter(|(failing, _)| failing.number == number);
         let attempts = before.map_or(1, |(failing, _)| failing.attempts.saturating_add(1));
@@ -67,9 +67,5 @@ impl Failing {
         };
         streams.insert(stream, (failing, fingerprint));
         attempts
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RecordId, (FailingNumber, Fingerprint)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

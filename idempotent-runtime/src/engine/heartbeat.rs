@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -24,6 +24,7 @@ use crate::{
     race::{race, survive},
     record::AttemptId,
     store::Store,
+    value::lock,
 };
 
 /// Keeps the leases of one handle.
@@ -91,7 +92,7 @@ impl Heartbeats {
     /// Begins to send heartbeats for a lease that was claimed at `sent_at`.
     pub(crate) fn keep(&self, lease: &Arc<Lease>, sent_at: Duration) -> Registration {
         let due = sent_at.saturating_add(lease.holding.lease() / 3);
-        let mut work = self.0.lock();
+        let mut work = lock(&self.0.work);
         let index = work.leases.insert(Entry {
             lease: Arc::clone(lease),
             since: sent_at,
@@ -109,7 +110,7 @@ impl Heartbeats {
 
     /// Does something in the background.
     pub(crate) fn hand_over(&self, job: Job) {
-        let mut work = self.0.lock();
+        let mut work = lock(&self.0.work);
         if let Job::End {
             place: Some(place), ..
         } = &job
@@ -128,7 +129,7 @@ impl Heartbeats {
     /// time, no caller waits for it any more.
     pub(crate) fn flush_ending(&self, attempt_id: AttemptId) -> bool {
         let now = self.0.timer.now();
-        let work = self.0.lock();
+        let work = lock(&self.0.work);
         let ending = work.leases.iter().map(|(_, kept)| kept).find(|kept| {
             kept.lease.holding.attempt_id() == attempt_id
                 && kept.lease.is_ending()
@@ -141,7 +142,7 @@ impl Heartbeats {
     pub(crate) async fn drained(&self) {
         loop {
             let settled = self.0.settled.notified();
-            if self.0.lock().is_idle() {
+            if lock(&self.0.work).is_idle() {
                 return;
             }
             settled.await;
@@ -158,7 +159,7 @@ impl Heartbeats {
         /// How long a body waits until the store is told, at most.
         const LONGEST: Duration = Duration::from_secs(1);
         let (timer, store) = (&self.0.timer, &*self.0.store);
-        let found = self.0.lock().kept(attempt).map(|kept| kept.clone());
+        let found = lock(&self.0.work).kept(attempt).map(|kept| kept.clone());
         let Some(Entry { lease, since, .. }) = found else {
             return;
         };
@@ -172,7 +173,7 @@ impl Heartbeats {
         };
         let patience = timer.sleep((lease.holding.lease() / 12).min(LONGEST));
         if race(telling, patience).await.is_none() {
-            let mut work = self.0.lock();
+            let mut work = lock(&self.0.work);
             if let Some(kept) = work.kept(attempt) {
                 kept.due = timer.now();
             }
@@ -183,7 +184,7 @@ impl Heartbeats {
 
 impl Drop for Heartbeats {
     fn drop(&mut self) {
-        self.0.lock().abandoned = true;
+        lock(&self.0.work).abandoned = true;
         self.0.wake.notify_one();
     }
 }
@@ -191,7 +192,7 @@ impl Drop for Heartbeats {
 impl fmt::Debug for Heartbeats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Heartbeats")
-            .field("leases", &self.0.lock().leases.len())
+            .field("leases", &lock(&self.0.work).leases.len())
             .finish_non_exhaustive()
     }
 }
@@ -205,7 +206,7 @@ impl fmt::Debug for Shared {
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(heartbeats) = self.heartbeats.upgrade() {
-            let mut work = heartbeats.lock();
+            let mut work = lock(&heartbeats.work);
             work.leases.remove(self.index);
             heartbeats.tell_if_settled(&work);
         }
@@ -224,10 +225,6 @@ impl Work {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn tell_if_settled(&self, work: &Work) {
         if work.is_idle() {
             self.settled.notify_waiters();
@@ -258,7 +255,7 @@ struct RunningJob(Arc<Shared>);
 
 impl Drop for RunningJob {
     fn drop(&mut self) {
-        let mut work = self.0.lock();
+        let mut work = lock(&self.0.work);
         work.running_jobs -= 1;
         self.0.tell_if_settled(&work);
         self.0.wake.notify_one();
@@ -277,7 +274,7 @@ fn run(shared: Arc<Shared>) {
     match runtime {
         Ok(runtime) => tokio::task::LocalSet::new().block_on(&runtime, keep(shared)),
         Err(error) => {
-            shared.lock().thread_runs = false;
+            lock(&shared.work).thread_runs = false;
             tracing::error!(%error, "the heartbeat thread has no runtime: leases are not prolonged");
         }
     }
@@ -289,7 +286,7 @@ struct Thread(Arc<Shared>);
 impl Drop for Thread {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mut work = self.0.lock();
+            let mut work = lock(&self.0.work);
             work.thread_runs = false;
             work.next_look = None;
         }
@@ -315,7 +312,7 @@ async fn keep(shared: Arc<Shared>) {
         let woken = shared.wake.notified();
         let now = shared.timer.now();
         let next_look = {
-            let mut work = shared.lock();
+            let mut work = lock(&shared.work);
             start_due(&shared, &store, &mut work, now);
             if work.is_idle() {
                 let since = *idle_since.get_or_insert(now);
@@ -381,7 +378,7 @@ struct Beating {
 
 impl Drop for Beating {
     fn drop(&mut self) {
-        let mut work = self.shared.lock();
+        let mut work = lock(&self.shared.work);
         let kept = work
             .leases
             .get_mut(self.index)

@@ -3,14 +3,14 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use tokio::sync::watch;
 
 use crate::race::race;
-use crate::{clock::Timer, identity::RecordId};
+use crate::{clock::Timer, identity::RecordId, value::lock};
 
 /// The calls that run. A duplicate receives whether the outcome is recorded.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl InProcess {
     }
 
     fn first(&self, id: RecordId) -> Result<First<'_>, watch::Receiver<bool>> {
-        match self.running().entry(id) {
+        match lock(&self.0).entry(id) {
             Entry::Occupied(running) => Err(running.get().clone()),
             Entry::Vacant(free) => {
                 let (recorded, waiting) = watch::channel(false);
@@ -65,10 +65,6 @@ impl InProcess {
                 })
             }
         }
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<RecordId, watch::Receiver<bool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,7 +88,7 @@ impl First<'_> {
 
 impl Drop for First<'_> {
     fn drop(&mut self) {
-        self.all.running().remove(&self.id);
+        lock(&self.all.0).remove(&self.id);
     }
 }
 
@@ -117,7 +113,7 @@ mod tests {
         let next = next.expect("it is its turn");
         assert!(next.first.is_some() && next.waited);
         drop(next);
-        assert!(all.running().is_empty());
+        assert!(lock(&all.0).is_empty());
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use crate::{
     attempt::Attempt,
     protocol::Holding,
     record::{Draft, State, Version, micros},
+    value::lock,
 };
 
 /// A lease, shared by the holder and the heartbeat thread.
@@ -65,11 +66,11 @@ impl Lease {
 
     /// The version that this holder wrote last.
     pub(crate) fn version(&self) -> Version {
-        *self.lock()
+        *lock(&self.version)
     }
 
     pub(crate) fn stands_at(&self, version: Version) {
-        *self.lock() = version;
+        *lock(&self.version) = version;
     }
 
     /// Notes that a write which was sent at `sent_at` prolonged the lease.
@@ -130,10 +131,7 @@ impl Lease {
 
     /// Says that a caller waits for the ending to be written.
     pub(crate) fn flush_now(&self, now: Duration) {
-        let mut flush_requested = self
-            .flush_requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut flush_requested = lock(&self.flush_requested);
         if flush_requested.is_none_or(|last| now.saturating_sub(last) >= HURRY) {
             *flush_requested = Some(now);
             self.flush_now.notify_one();
@@ -152,9 +150,5 @@ impl Lease {
 
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Version> {
-        self.version.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,16 +1,12 @@
 //! The failures of stores, for which requests are refused: told to operators, and not for each
 //! request.
 
-use std::{
-    collections::HashMap,
-    error::Error,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, error::Error, sync::Mutex, time::Duration};
 
 use crate::{
     http::unkept::Route,
     store::{StoreError, StoreErrorKind},
+    value::lock,
 };
 
 /// Stands among the extensions of a response that tells of a store which a handler has asked.
@@ -52,7 +48,7 @@ impl StoreFailures {
     }
 
     fn is_due(&self, route: &str, kind: StoreErrorKind, now: Duration) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.0);
         let last = told.get(&(route.into(), kind)).copied();
         let is_due = last.is_none_or(|last| now.saturating_sub(last) >= PAUSE);
         if is_due {

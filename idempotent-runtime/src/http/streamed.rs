@@ -4,7 +4,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use crate::{
     handle::Idempotency,
     http::{body::Body, patience::Patience},
     race::race,
+    value::lock,
 };
 
 /// How a body ended that was given on.
@@ -200,9 +201,4 @@ fn cut<B>(shared: &Mutex<Shared<B>>) {
     if let Some(waker) = waker {
         waker.wake();
     }
-}
-
-/// A body that panicked is as good as one that failed.
-fn lock<B>(shared: &Mutex<Shared<B>>) -> MutexGuard<'_, Shared<B>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,13 @@
 //! Which routes give responses that a retry does not get again, so that operators are told once of
 //! each route.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Mutex};
 
 #[cfg(feature = "axum")]
 use axum::extract::MatchedPath;
 use http::{HeaderMap, header::CONTENT_ENCODING, request::Parts};
+
+use crate::value::lock;
 
 /// The route that a router has found for a request, where that is known.
 pub(crate) struct Route(#[cfg(feature = "axum")] Option<MatchedPath>);
@@ -60,7 +59,7 @@ pub(crate) struct Unkept(Mutex<HashSet<Box<str>>>);
 impl Unkept {
     pub(crate) fn tell(&self, operation: &str, route: &Route, why: &str) {
         let route = route.name();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.0);
         if told.len() < MOST && told.insert(route.into()) {
             drop(told);
             tracing::warn!(operation, route, "{why}");

@@ -9,7 +9,7 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use super::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
+use crate::value::lock;
 
 /// A server that connections are opened to.
 pub(crate) trait Server: Clone + Send + Sync {
@@ -133,7 +134,7 @@ impl<S: Server> ConnectionPool<S> {
     /// Takes over the connections that lie idle in another one.
     #[cfg(all(test, feature = "testing", feature = "postgres"))]
     pub(crate) fn inherit(&self, other: &Self) {
-        self.idle().append(&mut other.idle());
+        lock(&self.idle).append(&mut lock(&other.idle));
     }
 
     #[cfg(feature = "postgres")]
@@ -225,7 +226,7 @@ impl<S: Server> ConnectionPool<S> {
     /// The connection of this runtime that came back last. Those that came back too long ago are
     /// closed.
     fn take(&self, now: Moment) -> Option<Open<S::Connection>> {
-        let (here, mut idle) = (here(), self.idle());
+        let (here, mut idle) = (here(), lock(&self.idle));
         let is_old = |open: &mut Open<_>| now.since(open.used) >= LONGEST_IDLE;
         let old: Vec<_> = idle.extract_if(.., is_old).collect();
         let last = idle.iter().rposition(|open| open.runtime == here);
@@ -239,14 +240,10 @@ impl<S: Server> ConnectionPool<S> {
     fn make_room(&self) {
         let most = usize::try_from(self.limits.connections.max(1)).unwrap_or(usize::MAX);
         let lent = most.saturating_sub(self.permits.available_permits());
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         let oldest = (idle.len() + lent > most && !idle.is_empty()).then(|| idle.remove(0));
         drop(idle);
         drop(oldest);
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Open<S::Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -263,7 +260,7 @@ impl<S: Server> PooledConnection<'_, S> {
 
     fn release_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
         let Self { open, pool, .. } = self;
-        let mut idle = pool.idle();
+        let mut idle = lock(&pool.idle);
         idle.push(Open { used: now, ..open });
         if let Err(error) = &answer {
             let is_not_new = |open: &mut Open<_>| now.since(open.opened) >= NEW;

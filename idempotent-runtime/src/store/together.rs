@@ -22,7 +22,7 @@ mod tests;
 use std::{
     fmt::Debug,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -43,6 +43,7 @@ use crate::{
     race::race,
     record::{Draft, Record, Version},
     store::{Snapshot, StepStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore},
+    value::lock,
 };
 
 const DOING: &str = "writing records together";
@@ -102,10 +103,6 @@ impl<S: WriteTogether> Together<S> {
 }
 
 impl<S: WriteTogether> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn swap(
         self: &Arc<Self>,
         id: &RecordId,
@@ -137,7 +134,7 @@ impl<S: WriteTogether> Shared<S> {
     /// Puts a write into the queue, and sees to it that a task takes it out.
     fn enter(self: &Arc<Self>, write: Write) -> (Ticket, Receiver<WriteAnswer>) {
         let (caller, answer) = oneshot::channel();
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let turn = waiting.queue.push(Job { write, caller });
         let needs_task = waiting.batches < BATCHES;
         waiting.batches += usize::from(needs_task);
@@ -194,7 +191,7 @@ impl<S: WriteTogether> Batches<S> {
 
     /// The next batch. If there is none, this task counts no more from the same moment on.
     fn take(&mut self) -> Option<Vec<Job>> {
-        let mut waiting = self.shared.lock();
+        let mut waiting = lock(&self.shared.waiting);
         if std::mem::take(&mut self.ends) {
             waiting.ends = false;
         }
@@ -215,7 +212,7 @@ impl<S: WriteTogether> Drop for Batches<S> {
     /// If it was stopped, or the store panicked, its callers learn that there is no answer.
     fn drop(&mut self) {
         if !self.is_over {
-            let mut waiting = self.shared.lock();
+            let mut waiting = lock(&self.shared.waiting);
             waiting.batches -= 1;
             waiting.ends &= !self.ends;
             waiting.queue.clear();
@@ -232,7 +229,7 @@ struct TicketGuard<'a, S: WriteTogether> {
 impl<S: WriteTogether> Drop for TicketGuard<'_, S> {
     fn drop(&mut self) {
         // Dropped after the lock is free.
-        let _left = self.shared.lock().queue.remove(self.turn);
+        let _left = lock(&self.shared.waiting).queue.remove(self.turn);
     }
 }
 

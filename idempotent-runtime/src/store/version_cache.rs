@@ -9,7 +9,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{Snapshot, Stamp, Swap, moment::Moment},
+    value::lock,
 };
 
 /// How many records are known at most. The later of two that share a place is kept.
@@ -164,7 +165,7 @@ impl VersionCache {
     fn place(&self, id: &RecordId) -> Option<MutexGuard<'_, Option<Arc<CachedVersion>>>> {
         let [a, b, ..] = *id.as_bytes();
         let place = &self.0.get()?[usize::from(u16::from_le_bytes([a, b])) % PLACES];
-        Some(place.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(lock(place))
     }
 }
 

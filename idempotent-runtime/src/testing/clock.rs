@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::{
     clock::{Clock, Timer},
     record::Time,
+    value::lock,
 };
 
 /// A clock and a timer that stand still until [`advance`](ManualClock::advance) is called.
@@ -83,7 +84,7 @@ impl ManualClock {
     /// Moves the time on, and wakes all that sleep until then or earlier.
     pub fn advance(&self, by: Duration) {
         let due: Vec<Waker> = {
-            let mut hands = self.hands();
+            let mut hands = lock(&self.inner.hands);
             hands.elapsed = hands.elapsed.saturating_add(by);
             hands.wall = hands.wall.plus(by);
             let now = hands.elapsed;
@@ -102,20 +103,20 @@ impl ManualClock {
     /// Sets the time of day, forwards or back, without moving the timer, as a step of a server's
     /// clock does.
     pub fn step(&self, to: Time) {
-        self.hands().wall = to;
+        lock(&self.inner.hands).wall = to;
     }
 
     /// How many sleeps are under way.
     #[must_use]
     pub fn sleepers(&self) -> usize {
-        self.hands().sleepers.len()
+        lock(&self.inner.hands).sleepers.len()
     }
 
     /// How long it is until the next sleep ends: nothing while one that has ended is not taken up
     /// yet.
     #[must_use]
     pub fn until_next(&self) -> Option<Duration> {
-        let hands = self.hands();
+        let hands = lock(&self.inner.hands);
         let ends = hands.sleepers.values().map(|sleeper| sleeper.until).min();
         ends.map(|end| end.saturating_sub(hands.elapsed))
     }
@@ -133,13 +134,6 @@ impl ManualClock {
             .wait_for(|()| self.sleepers() >= n)
             .await;
     }
-
-    fn hands(&self) -> MutexGuard<'_, Hands> {
-        self.inner
-            .hands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Default for ManualClock {
@@ -150,13 +144,13 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Time {
-        self.hands().wall
+        lock(&self.inner.hands).wall
     }
 }
 
 impl Timer for ManualClock {
     fn now(&self) -> Duration {
-        self.hands().elapsed
+        lock(&self.inner.hands).elapsed
     }
 
     fn is_manual(&self) -> bool {
@@ -164,7 +158,7 @@ impl Timer for ManualClock {
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let until = self.hands().elapsed.saturating_add(duration);
+        let until = lock(&self.inner.hands).elapsed.saturating_add(duration);
         self.sleep_until(until)
     }
 
@@ -188,7 +182,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.clone();
-        let mut hands = clock.hands();
+        let mut hands = lock(&clock.inner.hands);
         if hands.elapsed >= self.until {
             return Poll::Ready(());
         }
@@ -212,7 +206,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            self.clock.hands().sleepers.remove(&place);
+            lock(&self.clock.inner.hands).sleepers.remove(&place);
             self.clock.inner.changes.send_replace(());
         }
     }

@@ -4,10 +4,12 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde::{Deserialize, Serialize};
+
+use crate::value::lock;
 
 /// An append-only log of effects: "the body ran n times" means n entries here. Clones are the same
 /// log.
@@ -90,10 +92,7 @@ impl EffectLog {
             process: std::process::id(),
         };
         match &*self.place {
-            LogPlace::Memory(effects) => effects
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(effect),
+            LogPlace::Memory(effects) => lock(effects).push(effect),
             LogPlace::Disk { file, .. } => {
                 let mut line = serde_json::to_vec(&effect)?;
                 line.push(b'\n');
@@ -113,10 +112,7 @@ impl EffectLog {
     /// It fails if the file cannot be read, or holds something else.
     pub fn entries(&self) -> io::Result<Vec<Effect>> {
         match &*self.place {
-            LogPlace::Memory(effects) => Ok(effects
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone()),
+            LogPlace::Memory(effects) => Ok(lock(effects).clone()),
             LogPlace::Disk { path, .. } => {
                 let text = std::fs::read_to_string(path)?;
                 let whole = text.rfind('\n').map_or("", |end| &text[..end]);

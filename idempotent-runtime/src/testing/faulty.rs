@@ -5,7 +5,7 @@ mod fault;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,11 +16,12 @@ pub use self::fault::{Fault, On, StoreOperation};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, ListedStep, OutcomeKind, Record, State, Step, StepNames, Version},
+    record::{Draft, OutcomeKind, State, Step, Version},
     store::{
-        JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
-        TransactionStore,
+        JoinedConnection, StepWrite, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
     },
+    testing::through::through,
+    value::lock,
 };
 
 /// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones
@@ -84,7 +85,7 @@ impl FaultyStore {
     /// Plans a fault. Several may meet one call: they happen in the order in which they were
     /// planned.
     pub fn fault(&self, operation: StoreOperation, nth: On, fault: Fault) {
-        let mut plan = self.plan();
+        let mut plan = lock(&self.plan);
         let nth = match nth {
             On::Next => On::Call(plan.calls.get(&operation).copied().unwrap_or(0) + 1),
             nth => nth,
@@ -110,19 +111,19 @@ impl FaultyStore {
 
     /// Forgets every fault. A call that is held at a gate stays there until the gate is opened.
     pub fn heal(&self) {
-        self.plan().faults.clear();
+        lock(&self.plan).faults.clear();
     }
 
     /// How many calls of this operation there were, those that failed included.
     #[must_use]
     pub fn calls(&self, operation: StoreOperation) -> u64 {
-        self.plan().calls.get(&operation).copied().unwrap_or(0)
+        lock(&self.plan).calls.get(&operation).copied().unwrap_or(0)
     }
 
     /// How many swaps to this state there were, those that failed included.
     #[must_use]
     pub fn swaps_to(&self, state: State) -> u64 {
-        self.plan().swaps_to.get(&state).copied().unwrap_or(0)
+        lock(&self.plan).swaps_to.get(&state).copied().unwrap_or(0)
     }
 
     /// How many round trips there were: loads and swaps, those of steps included, and neither
@@ -139,12 +140,12 @@ impl FaultyStore {
     /// calls that a gate holds.
     #[must_use]
     pub fn under_way(&self) -> u64 {
-        self.plan().under_way
+        lock(&self.plan).under_way
     }
 
     /// Counts a call that stands for all of `operations`, and finds the faults that it meets.
     fn arrive(&self, operations: &[StoreOperation], state: Option<State>) -> Arrived {
-        let mut plan = self.plan();
+        let mut plan = lock(&self.plan);
         for operation in operations {
             *plan.calls.entry(*operation).or_default() += 1;
         }
@@ -167,24 +168,50 @@ impl FaultyStore {
         }
     }
 
-    /// Counts a swap to this draft, and finds the faults that it meets.
-    fn arrive_to_write(&self, next: &Draft) -> Arrived {
+    /// Runs a call through its faults.
+    async fn through<T>(
+        &self,
+        operation: StoreOperation,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let arrived = self.arrive(&[operation], None);
+        arrived.meet(operation.doing(), call).await
+    }
+
+    /// Runs a swap to this draft through its faults.
+    async fn through_write<T>(
+        &self,
+        next: &Draft,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         let mut operations = vec![StoreOperation::Swap, StoreOperation::of(next)];
         operations.extend(next.outcome.as_ref().map(|outcome| match outcome.kind {
             OutcomeKind::NotReplayable => StoreOperation::NotReplayable,
             _ => StoreOperation::Outcome,
         }));
-        self.arrive(&operations, Some(next.state))
+        let arrived = self.arrive(&operations, Some(next.state));
+        arrived.meet(StoreOperation::Swap.doing(), call).await
     }
 
-    /// Runs a call through its faults.
-    async fn through<T>(
-        &self,
-        arrived: Arrived,
+    fn inner_transactions(&self) -> &dyn TransactionStore {
+        let transactions = self.inner.transactions();
+        transactions.expect("`transactions` offers what the store inside does")
+    }
+}
+
+/// A call that has arrived; it is over when this is dropped.
+struct Arrived {
+    faults: Vec<Fault>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl Arrived {
+    async fn meet<T>(
+        self,
         doing: &'static str,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        for fault in &arrived.faults {
+        for fault in &self.faults {
             match fault {
                 Fault::Fail(kind) => {
                     return Err(StoreError::new(*kind, doing).with_source("a planned fault"));
@@ -196,7 +223,7 @@ impl FaultyStore {
             }
         }
         let answer = call.await;
-        for fault in &arrived.faults {
+        for fault in &self.faults {
             match fault {
                 Fault::LoseAnswer => return Err(lost(doing)),
                 Fault::FailAnswer(kind) => {
@@ -208,31 +235,11 @@ impl FaultyStore {
         }
         answer
     }
-
-    fn inner_steps(&self) -> &dyn StepStore {
-        let steps = self.inner.steps();
-        steps.expect("`steps` offers what the store inside does")
-    }
-
-    fn inner_transactions(&self) -> &dyn TransactionStore {
-        let transactions = self.inner.transactions();
-        transactions.expect("`transactions` offers what the store inside does")
-    }
-
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A call that has arrived; it is over when this is dropped.
-struct Arrived {
-    faults: Vec<Fault>,
-    plan: Arc<Mutex<Plan>>,
 }
 
 impl Drop for Arrived {
     fn drop(&mut self) {
-        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = lock(&self.plan);
         plan.under_way -= 1;
     }
 }
@@ -242,117 +249,26 @@ fn lost(doing: &'static str) -> StoreError {
         .with_source("a planned fault: the answer was lost")
 }
 
-#[async_trait]
-impl Store for FaultyStore {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::Load], None);
-        self.through(arrived, "loading a record", self.inner.load(id))
-            .await
-    }
+through! {
+    FaultyStore {
+        fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+            let peeks = self.peeks && lock(&self.plan).faults.is_empty();
+            peeks.then(|| self.inner.peek(id)).flatten()
+        }
 
-    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
-        let peeks = self.peeks && self.plan().faults.is_empty();
-        peeks.then(|| self.inner.peek(id)).flatten()
-    }
+        fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+            self.inner.accepts(on_crash)
+        }
 
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let arrived = self.arrive_to_write(next);
-        self.through(arrived, "writing a record", self.inner.swap(id, seen, next))
-            .await
-    }
+        async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+            let connecting = self.inner.for_heartbeats();
+            let own = self.through(StoreOperation::ForHeartbeats, connecting).await?;
+            Ok(own.map(|inner| Arc::new(Self { inner, ..self.clone() }) as Arc<dyn Store>))
+        }
 
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let arrived = self.arrive(&[StoreOperation::Wait], None);
-        self.through(
-            arrived,
-            "waiting for a record",
-            self.inner.wait(id, seen, at_most),
-        )
-        .await
-    }
-
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::Purge], None);
-        let purging = self.inner.purge(limit, keep);
-        self.through(arrived, "purging expired records", purging)
-            .await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::Scan], None);
-        self.through(arrived, "listing records", self.inner.scan(after, limit))
-            .await
-    }
-
-    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
-        self.inner.accepts(on_crash)
-    }
-
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::ForHeartbeats], None);
-        let connecting = self.inner.for_heartbeats();
-        let own = self
-            .through(arrived, "connecting for heartbeats", connecting)
-            .await?;
-        Ok(own.map(|inner| {
-            Arc::new(Self {
-                inner,
-                plan: Arc::clone(&self.plan),
-                peeks: self.peeks,
-            }) as Arc<dyn Store>
-        }))
-    }
-
-    fn steps(&self) -> Option<&dyn StepStore> {
-        self.inner.steps().map(|_| self as _)
-    }
-
-    fn transactions(&self) -> Option<&dyn TransactionStore> {
-        self.inner.transactions().map(|_| self as _)
-    }
-}
-
-#[async_trait]
-impl StepStore for FaultyStore {
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
-        let loading = self.inner_steps().load_steps(call, names);
-        self.through(arrived, "loading steps", loading).await
-    }
-
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::LoadSteps], None);
-        let listing = self.inner_steps().list_steps(call);
-        self.through(arrived, "loading steps", listing).await
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::WriteStep], None);
-        let writing = self.inner_steps().write_step(call, seen, next);
-        self.through(arrived, "writing a step", writing).await
+        fn transactions(&self) -> Option<&dyn TransactionStore> {
+            self.inner.transactions().map(|_| self as _)
+        }
     }
 }
 
@@ -365,11 +281,9 @@ impl TransactionStore for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let arrived = self.arrive_to_write(next);
-        let swapping = self
-            .inner_transactions()
-            .swap_in(connection, id, seen, next);
-        self.through(arrived, "writing a record", swapping).await
+        let inner = self.inner_transactions();
+        let swapping = inner.swap_in(connection, id, seen, next);
+        self.through_write(next, swapping).await
     }
 
     fn version_query(&self, id: &RecordId) -> Option<String> {
@@ -387,11 +301,9 @@ impl TransactionStore for FaultyStore {
         seen: Option<Version>,
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
-        let arrived = self.arrive(&[StoreOperation::WriteStep], None);
-        let writing = self
-            .inner_transactions()
-            .write_step_in(connection, call, seen, next);
-        self.through(arrived, "writing a step", writing).await
+        let inner = self.inner_transactions();
+        let writing = inner.write_step_in(connection, call, seen, next);
+        self.through(StoreOperation::WriteStep, writing).await
     }
 }
 

@@ -35,6 +35,7 @@ mod idempotent;
 mod once;
 mod proxy;
 mod replay;
+mod through;
 
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "testing", feature = "tower"))))]

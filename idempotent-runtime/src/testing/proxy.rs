@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,6 +16,8 @@ use tokio::{
     sync::watch,
     task::JoinHandle,
 };
+
+use crate::value::lock;
 
 /// Stands between a client and a server of any protocol that runs over TCP and answers what it is
 /// asked.
@@ -254,10 +256,6 @@ fn some(read: usize) -> io::Result<usize> {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         read => Ok(read),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

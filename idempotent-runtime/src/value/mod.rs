@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub(crate) mod framing;
 pub mod identity;
 pub mod key;
+mod lock;
 pub mod policy;
 pub(crate) mod race;
 mod setters;
@@ -21,6 +22,7 @@ mod unreadable;
 #[cfg(feature = "wire")]
 pub mod wire;
 
+pub(crate) use self::lock::lock;
 #[doc(hidden)]
 pub use self::setters::setters;
 pub use self::{

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 #[cfg(feature = "_sql")]
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use super::{Attempt, refusals::Refusals};
 use crate::record::StepName;
 #[cfg(feature = "_sql")]
-use crate::{identity::RecordId, record::Version};
+use crate::{identity::RecordId, record::Version, value::lock};
 
 /// The part of a body that runs here: the body itself, or one run of a step or of an undo in it.
 #[derive(Clone, Default)]
@@ -50,7 +47,7 @@ impl Sent {
     /// Returns the place of a message among equal ones, and whether it is new there. A clone is the
     /// same message.
     fn place(&self, digest: [u8; 32], message: Version) -> (u32, bool) {
-        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.0);
         let equal = sent.entry(digest).or_default();
         let known = equal.iter().position(|it| *it == Some(message));
         let free = || equal.iter().position(Option::is_none);
@@ -76,7 +73,7 @@ impl Sending {
     /// transaction sends it under the same id.
     pub(crate) fn forget(&self) {
         let sent = &self.by.sent().0;
-        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(sent);
         let equal = sent.get_mut(&self.digest).into_iter().flatten();
         for place in equal.filter(|it| **it == Some(self.message)) {
             *place = None;

@@ -1,12 +1,12 @@
 //! The refusals that a body, or a step in it, was given and that stand: an `Err` of it may be no
 //! more than one of them in other words, so it is no outcome.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{Attempt, Inner, part::Part, try_current};
 #[cfg(feature = "_sql")]
 use crate::record::Version;
-use crate::{error::Error, outcome::FromRefusal};
+use crate::{error::Error, outcome::FromRefusal, value::lock};
 
 /// The calls, steps and messages that were refused, and have not succeeded since.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct Refusals(Mutex<Vec<[u8; 32]>>);
 
 impl Refusals {
     fn note(&self, of: [u8; 32], is_refused: bool) {
-        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&self.0);
         refused.retain(|it| *it != of);
         if is_refused {
             refused.push(of);
@@ -22,7 +22,7 @@ impl Refusals {
     }
 
     fn stand(&self) -> bool {
-        let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = lock(&self.0);
         !refused.is_empty()
     }
 }

@@ -3,12 +3,15 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tokio::sync::Notify;
 
-use crate::record::{Step, StepName};
+use crate::{
+    record::{Step, StepName},
+    value::lock,
+};
 
 /// How a body differs from the steps that are recorded of an earlier run of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,10 +81,6 @@ impl Replay {
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, ReplayProgress> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The step of this name, where it has an outcome.
     pub(crate) fn find(&self, name: &StepName) -> Option<Arc<Step>> {
         let has_ended = |step: &&Arc<Step>| has_ended(step);
@@ -90,18 +89,18 @@ impl Replay {
 
     /// A step answers.
     pub(crate) fn met(&self, name: StepName) {
-        self.course().met.insert(name);
+        lock(&self.course).met.insert(name);
         self.moved.notify_one();
     }
 
     /// A step has no outcome.
     pub(crate) fn is_new(&self, label: &str) {
-        self.course().new.push(label.to_owned());
+        lock(&self.course).new.push(label.to_owned());
         self.moved.notify_one();
     }
 
     pub(crate) fn differs(&self, difference: StepDifference) {
-        self.course().changed.get_or_insert(difference);
+        lock(&self.course).changed.get_or_insert(difference);
         self.moved.notify_one();
     }
 
@@ -119,14 +118,14 @@ impl Replay {
     /// Whether nothing more can be found: a step differs, or all that are recorded were met and the
     /// body stands at one that is not.
     pub(crate) fn is_over(&self) -> bool {
-        let course = self.course();
+        let course = lock(&self.course);
         let is_through = self.missing(&course).is_empty() && !course.new.is_empty();
         course.changed.is_some() || is_through
     }
 
     /// The first difference; `None` where the body came to every step that is recorded.
     pub(crate) fn difference(&self) -> Option<StepDifference> {
-        let course = self.course();
+        let course = lock(&self.course);
         if course.changed.is_some() {
             return course.changed.clone();
         }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -12,7 +12,9 @@ use std::{
 use tokio::{sync::Notify, task::yield_now};
 
 use super::undos::Undos;
-use crate::{engine::Engine, engine::lease::Lease, protocol::Meaning, record::StepName};
+use crate::{
+    engine::Engine, engine::lease::Lease, protocol::Meaning, record::StepName, value::lock,
+};
 
 /// The steps of an attempt that holds a record, as the attempt knows them.
 pub(crate) struct StepScope {
@@ -185,7 +187,7 @@ impl StepScope {
     /// Takes a name for a step that begins, and gives what was known of it. `Err` where it is
     /// taken.
     pub(crate) fn take(&self, name: StepName) -> Result<Option<Taken>, ()> {
-        match self.names().insert(name, Taken::Kept) {
+        match lock(&self.names).insert(name, Taken::Kept) {
             Some(Taken::Kept) => Err(()),
             before => Ok(before),
         }
@@ -193,11 +195,7 @@ impl StepScope {
 
     /// Lets a step of this name run again.
     pub(crate) fn let_go(&self, name: StepName) {
-        self.names().insert(name, Taken::Again);
-    }
-
-    fn names(&self) -> MutexGuard<'_, HashMap<StepName, Taken>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.names).insert(name, Taken::Again);
     }
 
     /// Notes that its life has a step, or may have one.
@@ -254,7 +252,7 @@ impl fmt::Debug for StepScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StepScope")
             .field("is_fresh", &self.is_fresh)
-            .field("names", &self.names().len())
+            .field("names", &lock(&self.names).len())
             .finish_non_exhaustive()
     }
 }

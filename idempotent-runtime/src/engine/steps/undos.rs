@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use tokio::sync::{Notify, OnceCell};
@@ -12,6 +12,7 @@ use super::undo::AnyUndo;
 use crate::{
     record::{ListedStep, RawOutcome, Step, StepName},
     store::StoreError,
+    value::lock,
 };
 
 /// A step that has an undo, as it stands.
@@ -55,13 +56,13 @@ impl Undos {
             step: Arc::clone(&step),
             undo,
         };
-        self.known().insert(step.name, registered);
+        lock(&self.known).insert(step.name, registered);
         self.found.notify_one();
     }
 
     /// Notes another version of one as it stands, and the outcome that was to be written.
     pub(crate) fn moved(&self, step: Arc<Step>, outcome: Option<RawOutcome>) {
-        if let Some(known) = self.known().get_mut(&step.name) {
+        if let Some(known) = lock(&self.known).get_mut(&step.name) {
             (known.step, known.outcome) = (step, outcome);
         }
     }
@@ -76,7 +77,7 @@ impl Undos {
             Ok(Mutex::new(last.map_or(0, |last| last.saturating_add(1))))
         };
         let next = self.next.get_or_try_init(|| first).await?;
-        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(next);
         *next = next.saturating_add(1);
         Ok(*next - 1)
     }
@@ -93,7 +94,7 @@ impl Undos {
 
     /// Those that are known, by the names of their steps.
     pub(crate) fn all(&self) -> HashMap<StepName, Registered> {
-        self.known().clone()
+        lock(&self.known).clone()
     }
 
     /// Looks for the undos of these steps from now on.
@@ -109,13 +110,13 @@ impl Undos {
 
     /// Whether all that is looked for is known.
     pub(crate) fn are_found(&self) -> bool {
-        let (known, sought) = (self.known(), self.sought.get());
+        let (known, sought) = (lock(&self.known), self.sought.get());
         sought.is_some_and(|sought| sought.keys().all(|step| known.contains_key(step)))
     }
 
     /// Whether the undo of each of these steps that is open is known.
     pub(crate) fn know(&self, steps: &[ListedStep]) -> bool {
-        let known = self.known();
+        let known = lock(&self.known);
         let mut open = steps.iter().filter(|step| step.is_to_be_undone());
         open.all(|step| known.contains_key(&step.name))
     }
@@ -136,9 +137,5 @@ impl Undos {
         while !self.are_found() {
             self.found.notified().await;
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<StepName, Registered>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

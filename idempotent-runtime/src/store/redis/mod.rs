@@ -24,7 +24,7 @@ mod walk;
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -51,6 +51,7 @@ use crate::{
         version_cache::VersionCache,
         waiters::{Waiters, look::PollInterval},
     },
+    value::lock,
 };
 
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with
@@ -106,12 +107,7 @@ impl RedisStore {
     }
 }
 
-impl Inner {
-    fn purged_to(&self) -> MutexGuard<'_, Option<WalkPlace>> {
-        let place = self.purged_to.lock();
-        place.unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Inner {}
 
 impl fmt::Debug for RedisStore {
     /// Without the places, which know the password.
@@ -196,7 +192,7 @@ impl Store for RedisStore {
         if left == 0 {
             return Ok(0);
         }
-        let last = self.inner.purged_to().take();
+        let last = lock(&self.inner.purged_to).take();
         let mut walk = Walk::from(&self.inner, last, DOING).await?;
         while let Some(ids) = walk.step().await? {
             let mut ids = ids.into_iter().peekable();
@@ -213,7 +209,7 @@ impl Store for RedisStore {
                 }
             }
             if left == 0 {
-                *self.inner.purged_to() = walk.place();
+                *lock(&self.inner.purged_to) = walk.place();
                 break;
             }
         }

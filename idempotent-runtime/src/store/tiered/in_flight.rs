@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
-use crate::identity::RecordId;
+use crate::{identity::RecordId, value::lock};
 
 /// The looks and writes of this process that are under way, by record.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl InFlight {
 
     fn shard(&self, id: &RecordId) -> MutexGuard<'_, HashMap<RecordId, Doings>> {
         let shard = &self.shards[usize::from(id.as_bytes()[0]) % SHARDS];
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(shard)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use crate::{
     race::{race, survive},
     record::Record,
     store::StoreError,
+    value::lock,
 };
 
 /// The fast tier, asked with patience, and left alone for a while after it failed.
@@ -81,19 +82,13 @@ impl Tier {
                 tracing::warn!("the fast tier did not answer, and is left alone for a while");
             }
         }
-        *self.lock() = Some(self.timer.now().saturating_add(self.pause));
+        *lock(&self.rests_until) = Some(self.timer.now().saturating_add(self.pause));
         None
     }
 
     fn rests(&self) -> bool {
-        let mut until = self.lock();
+        let mut until = lock(&self.rests_until);
         *until = until.filter(|until| self.timer.now() < *until);
         until.is_some()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Duration>> {
-        self.rests_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }

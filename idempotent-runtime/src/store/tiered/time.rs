@@ -1,11 +1,8 @@
 //! The time in a store that is not asked.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
-use crate::{record::Time, store::moment::Moment};
+use crate::{record::Time, store::moment::Moment, value::lock};
 
 /// The time that a store told last, and when it was asked.
 #[derive(Debug, Default)]
@@ -20,7 +17,7 @@ struct ServerTime {
 impl StoreTime {
     /// Takes note of an answer to what was sent at this moment.
     pub(super) fn observe(&self, now: Time, sent_at: Moment) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         if last.is_none_or(|last| sent_at.is_not_before(last.sent_at)) {
             *last = Some(ServerTime { now, sent_at });
         }
@@ -33,7 +30,7 @@ impl StoreTime {
     /// far they drift apart is bounded by `age`. A later time than its own, as after the wall clock
     /// here was set forward, only costs a question.
     pub(super) fn reckoned(&self, at: Moment, age: Duration) -> Option<Time> {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *lock(&self.0);
         let since = |last: ServerTime| at.since(last.sent_at);
         let last = last.filter(|last| since(*last) <= age)?;
         Some(last.now.plus(since(last)))

@@ -144,7 +144,7 @@ impl Bench {
     }
 
     async fn waits(&self, number: usize) {
-        until(|| self.store.0.lock().queue.len() == number).await;
+        until(|| lock(&self.store.0.waiting).queue.len() == number).await;
     }
 
     fn pass(&self, batches: usize) {

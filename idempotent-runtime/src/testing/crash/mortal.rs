@@ -3,7 +3,7 @@
 use std::{
     future::{Future, pending},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
     thread::{self, ThreadId},
     time::Duration,
@@ -14,9 +14,10 @@ use async_trait::async_trait;
 use super::CrashPoint;
 use crate::{
     identity::RecordId,
-    record::{Draft, ListedStep, Record, Step, StepNames, Version},
-    store::{Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap},
-    testing::StoreOperation,
+    record::Draft,
+    store::{Store, StoreError, StoreErrorKind},
+    testing::{StoreOperation, through::through},
+    value::lock,
 };
 
 /// The point that ends a process. The points of the store are counted apart, because how often a
@@ -64,29 +65,25 @@ impl Life {
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, MortalRun> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_over(&self) -> bool {
-        self.course().died.is_some()
+        lock(&self.course).died.is_some()
     }
 
     /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that
     /// may ask for long.
     fn is_ending_here(&self) -> bool {
-        !self.course().left && thread::current().id() == self.thread
+        !lock(&self.course).left && thread::current().id() == self.thread
     }
 
     /// Says that nothing of the process is polled any more.
     pub(super) fn leave(&self) {
-        self.course().left = true;
+        lock(&self.course).left = true;
     }
 
     /// Passes a point of the store; never, where it is the last one.
     async fn pass(&self, point: CrashPoint) {
         let ended = {
-            let mut course = self.course();
+            let mut course = lock(&self.course);
             course.of_the_store += 1;
             if self.end == End::Store(course.of_the_store) {
                 course.died.get_or_insert(point);
@@ -108,9 +105,9 @@ impl Life {
         call: Pin<&mut F>,
         cx: &mut Context<'_>,
     ) -> Poll<CrashPoint> {
-        self.course().waker = Some(cx.waker().clone());
+        lock(&self.course).waker = Some(cx.waker().clone());
         let answered = call.poll(cx).is_ready();
-        let mut course = self.course();
+        let mut course = lock(&self.course);
         if course.died.is_none() && answered {
             course.died = Some(CrashPoint::Answered);
         } else if course.died.is_none() {
@@ -126,18 +123,13 @@ impl Life {
 /// The store, as it is reached by a process that dies.
 #[derive(Debug)]
 pub(super) struct Mortal {
-    store: Arc<dyn Store>,
+    inner: Arc<dyn Store>,
     life: Arc<Life>,
 }
 
 impl Mortal {
-    pub(super) fn new(store: Arc<dyn Store>, life: Arc<Life>) -> Self {
-        Self { store, life }
-    }
-
-    fn inner_steps(&self) -> &dyn StepStore {
-        let steps = self.store.steps();
-        steps.expect("`steps` offers what the store inside does")
+    pub(super) fn new(inner: Arc<dyn Store>, life: Arc<Life>) -> Self {
+        Self { inner, life }
     }
 
     async fn through<T>(
@@ -158,92 +150,14 @@ impl Mortal {
         self.life.pass(CrashPoint::After(operation)).await;
         answer
     }
-}
 
-#[async_trait]
-impl Store for Mortal {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.through(StoreOperation::Load, self.store.load(id))
-            .await
-    }
-
-    async fn swap(
+    async fn through_write<T>(
         &self,
-        id: &RecordId,
-        seen: Option<Version>,
         next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let swapping = self.store.swap(id, seen, next);
-        self.through(StoreOperation::of(next), swapping).await
-    }
-
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let waiting = self.store.wait(id, seen, at_most);
-        self.through(StoreOperation::Wait, waiting).await
-    }
-
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let purging = self.store.purge(limit, keep);
-        self.through(StoreOperation::Purge, purging).await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let listing = self.store.scan(after, limit);
-        self.through(StoreOperation::Scan, listing).await
-    }
-
-    fn steps(&self) -> Option<&dyn StepStore> {
-        self.store.steps().map(|_| self as _)
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.through(StoreOperation::of(next), call).await
     }
 }
 
-#[async_trait]
-impl StepStore for Mortal {
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let loading = self.inner_steps().load_steps(call, names);
-        self.through(StoreOperation::LoadSteps, loading).await
-    }
-
-    async fn list_steps(&self, call: &RecordId) -> Result<Vec<ListedStep>, StoreError> {
-        let listing = self.inner_steps().list_steps(call);
-        self.through(StoreOperation::LoadSteps, listing).await
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let writing = self.inner_steps().write_step(call, seen, next);
-        self.through(StoreOperation::WriteStep, writing).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::conformance::tests::wrappers;
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_mortal_store_offers_what_it_wraps() {
-        wrappers::check(|store, _| {
-            let life = Arc::new(Life::until(End::Store(usize::MAX)));
-            Arc::new(Mortal::new(store, life))
-        })
-        .await;
-    }
-}
+through! { Mortal {} }

@@ -83,4 +83,18 @@ impl StoreOperation {
             _ => StoreOperation::Ending,
         }
     }
+
+    /// The work that an error names.
+    pub(super) fn doing(self) -> &'static str {
+        match self {
+            StoreOperation::Load => "loading a record",
+            StoreOperation::LoadSteps => "loading steps",
+            StoreOperation::WriteStep => "writing a step",
+            StoreOperation::Wait => "waiting for a record",
+            StoreOperation::Purge => "purging expired records",
+            StoreOperation::Scan => "listing records",
+            StoreOperation::ForHeartbeats => "connecting for heartbeats",
+            _ => "writing a record",
+        }
+    }
 }

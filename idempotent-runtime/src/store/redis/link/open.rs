@@ -1,7 +1,7 @@
 //! The connection that all callers share, the making of one, and when it is left.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -9,7 +9,10 @@ use redis::RedisError;
 use tokio::sync::watch;
 
 use super::source::Line;
-use crate::store::{idle::LONGEST_IDLE, moment::Moment};
+use crate::{
+    store::{idle::LONGEST_IDLE, moment::Moment},
+    value::lock,
+};
 
 /// The connection, and the making of one.
 #[derive(Default)]
@@ -78,7 +81,7 @@ impl<'a> Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        let mut last = self.open.last();
+        let mut last = lock(&self.open.last);
         if last.number != self.number {
             return;
         }
@@ -98,7 +101,7 @@ impl Open {
         is_given: bool,
         make: impl FnOnce() -> watch::Receiver<Option<Made>>,
     ) -> Result<(Line, u64), watch::Receiver<Option<Made>>> {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         if let Some(line) = last.line(now, is_given) {
             return Ok(line);
         }
@@ -108,33 +111,29 @@ impl Open {
     }
 
     pub(super) fn end_making(&self, line: Result<Line, Option<RedisError>>, now: Moment) -> Made {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         last.making = None;
         line.map(|line| last.begin(line, now))
     }
 
     /// Forgets the connection of this number.
     pub(super) fn end(&self, number: u64) {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         if last.number == number {
             last.line = None;
         }
-    }
-
-    fn last(&self) -> MutexGuard<'_, LastOpen> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 impl Open {
     pub(super) fn has_line(&self, now: Moment) -> bool {
-        self.last().line(now, false).is_some()
+        lock(&self.last).line(now, false).is_some()
     }
 
     /// Since a caller gave up on the last connection.
     pub(super) fn let_time_pass(&self, waited: Duration) {
-        let mut last = self.last();
+        let mut last = lock(&self.last);
         assert!(last.silence.until.is_some(), "it owes an answer");
         last.silence.waited += waited;
     }

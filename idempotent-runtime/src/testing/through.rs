@@ -1,0 +1,101 @@
+//! A wrapper of a store whose calls pass through it on their way.
+
+/// Implements [`Store`](crate::store::Store) and [`StepStore`](crate::store::StepStore) for a
+/// wrapper that has a store `inner`. A call goes `through` the wrapper, which is told its kind, and
+/// a swap goes `through_write`, which is told its draft. The wrapper's own methods of `Store` stand
+/// in the braces.
+macro_rules! through {
+    ($wrapper:ident { $($own:tt)* }) => {
+        const _: () = {
+            use crate::{
+                record::{ListedStep, Record, Step, StepNames, Version},
+                store::{Snapshot, StepStore, StepWrite, Swap},
+            };
+
+            impl $wrapper {
+                fn inner_steps(&self) -> &dyn StepStore {
+                    let steps = self.inner.steps();
+                    steps.expect("`steps` offers what the store inside does")
+                }
+            }
+
+            #[async_trait]
+            impl Store for $wrapper {
+                async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+                    self.through(StoreOperation::Load, self.inner.load(id)).await
+                }
+
+                async fn swap(
+                    &self,
+                    id: &RecordId,
+                    seen: Option<Version>,
+                    next: &Draft,
+                ) -> Result<Swap, StoreError> {
+                    self.through_write(next, self.inner.swap(id, seen, next)).await
+                }
+
+                async fn wait(
+                    &self,
+                    id: &RecordId,
+                    seen: Version,
+                    at_most: Duration,
+                ) -> Result<(), StoreError> {
+                    let waiting = self.inner.wait(id, seen, at_most);
+                    self.through(StoreOperation::Wait, waiting).await
+                }
+
+                async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+                    let purging = self.inner.purge(limit, keep);
+                    self.through(StoreOperation::Purge, purging).await
+                }
+
+                async fn scan(
+                    &self,
+                    after: Option<RecordId>,
+                    limit: u32,
+                ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+                    let listing = self.inner.scan(after, limit);
+                    self.through(StoreOperation::Scan, listing).await
+                }
+
+                fn steps(&self) -> Option<&dyn StepStore> {
+                    self.inner.steps().map(|_| self as _)
+                }
+
+                $($own)*
+            }
+
+            #[async_trait]
+            impl StepStore for $wrapper {
+                async fn load_steps(
+                    &self,
+                    call: &RecordId,
+                    names: &StepNames,
+                ) -> Result<Vec<Arc<Step>>, StoreError> {
+                    let loading = self.inner_steps().load_steps(call, names);
+                    self.through(StoreOperation::LoadSteps, loading).await
+                }
+
+                async fn list_steps(
+                    &self,
+                    call: &RecordId,
+                ) -> Result<Vec<ListedStep>, StoreError> {
+                    let listing = self.inner_steps().list_steps(call);
+                    self.through(StoreOperation::LoadSteps, listing).await
+                }
+
+                async fn write_step(
+                    &self,
+                    call: &RecordId,
+                    seen: Option<Version>,
+                    next: &Step,
+                ) -> Result<StepWrite, StoreError> {
+                    let writing = self.inner_steps().write_step(call, seen, next);
+                    self.through(StoreOperation::WriteStep, writing).await
+                }
+            }
+        };
+    };
+}
+
+pub(super) use through;
