@@ -1,16 +1,13 @@
 //! The journal that ends with the process.
 
-use std::{
-    collections::HashMap,
-    mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, mem, sync::Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderMap;
 
 use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
+use crate::keys::lock;
 use idempotent_runtime::{StoreError, StoreErrorKind, Time};
 
 /// Remembers calls while the process lives: one intent is one call within it.
@@ -43,10 +40,6 @@ impl MemoryJournal {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,7 +135,7 @@ fn strip(entry: &mut Entry) {
 #[async_trait]
 impl ClientJournal for MemoryJournal {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
-        let mut calls = self.calls();
+        let mut calls = lock(&self.calls);
         if let Some(standing) = calls.entries.get(&entry.id) {
             return Ok(Some(standing.clone()));
         }
@@ -152,7 +145,7 @@ impl ClientJournal for MemoryJournal {
     }
 
     async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
-        Ok(self.calls().entries.get(id).cloned())
+        Ok(lock(&self.calls).entries.get(id).cloned())
     }
 
     async fn take_up(
@@ -161,7 +154,7 @@ impl ClientJournal for MemoryJournal {
         seen: Option<&[u8; 16]>,
         begun: &[u8; 16],
     ) -> Result<bool, StoreError> {
-        let mut calls = self.calls();
+        let mut calls = lock(&self.calls);
         let Some(standing) = calls.entries.get_mut(id) else {
             return Ok(false);
         };
@@ -178,7 +171,7 @@ impl ClientJournal for MemoryJournal {
         caller: &[u8; 32],
         ending: &Ending,
     ) -> Result<(), StoreError> {
-        let mut calls = self.calls();
+        let mut calls = lock(&self.calls);
         calls.change(id, |entry| {
             entry.caller = Some(*caller);
             entry.ending = Some(ending.clone());
@@ -190,7 +183,7 @@ impl ClientJournal for MemoryJournal {
     }
 
     async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
-        let mut calls = self.calls();
+        let mut calls = lock(&self.calls);
         let standing = calls.entries.get(id);
         let is_theirs =
             standing.is_some_and(|entry| entry.ending.is_none() && entry.begun.as_ref() == begun);
@@ -201,12 +194,12 @@ impl ClientJournal for MemoryJournal {
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
-        self.calls().remove(id);
+        lock(&self.calls).remove(id);
         Ok(())
     }
 
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
-        let calls = self.calls();
+        let calls = lock(&self.calls);
         let open = calls.oldest(|entry| entry.ending.is_none());
         let open = open.iter().take(limit as usize);
         Ok(open
@@ -215,7 +208,7 @@ impl ClientJournal for MemoryJournal {
     }
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
-        let mut calls = self.calls();
+        let mut calls = lock(&self.calls);
         let mut old = calls.oldest(|entry| entry.ending.is_some() && entry.created < before);
         old.truncate(limit as usize);
         for id in &old {

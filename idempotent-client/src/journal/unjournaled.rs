@@ -1,12 +1,10 @@
 //! Calls that stand in no journal and may have been done: their keys, for when they are sent again
 //! in this process.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use crate::journal::EntryId;
+use crate::keys::lock;
 use idempotent_runtime::Time;
 
 /// The moment from which each such call has its key. Each is remembered from before its first
@@ -20,11 +18,11 @@ const MOST: usize = 10_000;
 
 impl Undecided {
     pub(crate) fn since(&self, id: &EntryId) -> Option<Time> {
-        self.lock().get(id).copied()
+        lock(&self.0).get(id).copied()
     }
 
     pub(crate) fn remember(&self, id: &EntryId, since: Time) {
-        let mut calls = self.lock();
+        let mut calls = lock(&self.0);
         if calls.len() >= MOST {
             make_room(&mut calls);
         }
@@ -32,11 +30,7 @@ impl Undecided {
     }
 
     pub(crate) fn forget(&self, id: &EntryId) {
-        self.lock().remove(id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<EntryId, Time>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(id);
     }
 }
 
@@ -71,7 +65,7 @@ mod tests {
         let many = 3 * MOST as i64;
         for number in 0..many {
             calls.remember(&id(number), Time::from_micros(number));
-            assert!(calls.lock().len() <= MOST);
+            assert!(lock(&calls.0).len() <= MOST);
         }
         let newest = many - 1;
         assert_eq!(calls.since(&id(newest)), Some(Time::from_micros(newest)));
@@ -86,6 +80,6 @@ mod tests {
         for number in 0..2 * MOST as i64 {
             calls.remember(&id(number), Time::from_micros(0));
         }
-        assert!(calls.lock().len() <= MOST);
+        assert!(lock(&calls.0).len() <= MOST);
     }
 }
