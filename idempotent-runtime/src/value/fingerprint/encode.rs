@@ -154,6 +154,15 @@ fn is_hash_set<T: ?Sized>() -> bool {
         || name.starts_with("hashbrown::set::HashSet<")
 }
 
+/// A small number is encoded as the large one that equals it.
+macro_rules! small_numbers {
+    ($($small:ident: $serialize:ident => $large:ident),*) => {
+        $(fn $serialize(self, value: $small) -> Result<(), EncodeFailure> {
+            self.$large(value.into())
+        })*
+    };
+}
+
 impl<'a> Serializer for &'a mut Encoder {
     type Ok = ();
     type Error = EncodeFailure;
@@ -170,16 +179,14 @@ impl<'a> Serializer for &'a mut Encoder {
         Ok(())
     }
 
-    fn serialize_i8(self, value: i8) -> Result<(), EncodeFailure> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<(), EncodeFailure> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<(), EncodeFailure> {
-        self.serialize_i64(value.into())
+    small_numbers! {
+        i8: serialize_i8 => serialize_i64,
+        i16: serialize_i16 => serialize_i64,
+        i32: serialize_i32 => serialize_i64,
+        u8: serialize_u8 => serialize_u64,
+        u16: serialize_u16 => serialize_u64,
+        u32: serialize_u32 => serialize_u64,
+        f32: serialize_f32 => serialize_f64
     }
 
     #[inline]
@@ -202,18 +209,6 @@ impl<'a> Serializer for &'a mut Encoder {
         self.serialize_u128(value as u128)
     }
 
-    fn serialize_u8(self, value: u8) -> Result<(), EncodeFailure> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<(), EncodeFailure> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<(), EncodeFailure> {
-        self.serialize_u64(value.into())
-    }
-
     #[inline]
     fn serialize_u64(self, value: u64) -> Result<(), EncodeFailure> {
         self.buffer.push(tag::NATURAL);
@@ -225,10 +220,6 @@ impl<'a> Serializer for &'a mut Encoder {
         self.buffer.push(tag::NATURAL);
         write_wide_number(&mut self.buffer, value);
         Ok(())
-    }
-
-    fn serialize_f32(self, value: f32) -> Result<(), EncodeFailure> {
-        self.serialize_f64(value.into())
     }
 
     fn serialize_f64(self, value: f64) -> Result<(), EncodeFailure> {

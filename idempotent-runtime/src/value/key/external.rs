@@ -1,128 +1,57 @@
 //! The types of other crates that can be key parts, each behind the feature of its crate's name.
 
-#[cfg(any(
-    feature = "chrono",
-    feature = "time",
-    feature = "jiff",
-    feature = "rust_decimal",
-    feature = "ulid",
-    feature = "uuid"
-))]
-use super::{KeyPart, KeyWriter};
-
-/// Lower-case, with hyphens.
-#[cfg(feature = "uuid")]
-#[cfg_attr(docsrs, doc(cfg(feature = "uuid")))]
-impl KeyPart for uuid::Uuid {
-    fn write(&self, key: &mut KeyWriter) {
-        key.text(
-            self.hyphenated()
-                .encode_lower(&mut uuid::Uuid::encode_buffer()),
-        );
-    }
+/// Makes key parts of types, each of the crate that the feature names, by the text in which a
+/// value is shown.
+macro_rules! external {
+    ($(
+        $(#[$about:meta])*
+        $part:ty $([$($generics:tt)*])?, $feature:literal: |$it:ident| $shown:expr;
+    )*) => {$(
+        $(#[$about])*
+        #[cfg(feature = $feature)]
+        #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
+        impl$(<$($generics)*>)? super::KeyPart for $part {
+            fn write(&self, key: &mut super::KeyWriter) {
+                let $it = self;
+                key.display($shown);
+            }
+        }
+    )*};
 }
 
-/// The 26 digits of its canonical form.
-#[cfg(feature = "ulid")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ulid")))]
-impl KeyPart for ulid::Ulid {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(self);
-    }
-}
-
-/// By value: 1.0 and 1.00 are one key, as they are equal.
-#[cfg(feature = "rust_decimal")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rust_decimal")))]
-impl KeyPart for rust_decimal::Decimal {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(self.normalize());
-    }
-}
-
-/// The instant, whatever the zone.
-#[cfg(feature = "chrono")]
-#[cfg_attr(docsrs, doc(cfg(feature = "chrono")))]
-impl<Tz: chrono::TimeZone> KeyPart for chrono::DateTime<Tz> {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(moments::Instant {
-            seconds: self.timestamp(),
-            nanoseconds: self.timestamp_subsec_nanos(),
-        });
-    }
-}
-
-/// Year, month and day.
-#[cfg(feature = "chrono")]
-#[cfg_attr(docsrs, doc(cfg(feature = "chrono")))]
-impl KeyPart for chrono::NaiveDate {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(moments::Day(i64::from(self.to_epoch_days())));
-    }
-}
-
-/// Date and time of day without a zone, and so another key than any instant.
-#[cfg(feature = "chrono")]
-#[cfg_attr(docsrs, doc(cfg(feature = "chrono")))]
-impl KeyPart for chrono::NaiveDateTime {
-    fn write(&self, key: &mut KeyWriter) {
-        let (seconds, nanoseconds) = (
-            self.and_utc().timestamp(),
-            self.and_utc().timestamp_subsec_nanos(),
-        );
-        key.display(moments::Local(moments::Instant {
-            seconds,
-            nanoseconds,
-        }));
-    }
-}
-
-/// The instant, whatever the offset.
-#[cfg(feature = "time")]
-#[cfg_attr(docsrs, doc(cfg(feature = "time")))]
-impl KeyPart for time::OffsetDateTime {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(moments::Instant::from_nanoseconds(
-            self.unix_timestamp_nanos(),
-        ));
-    }
-}
-
-/// Year, month and day.
-#[cfg(feature = "time")]
-#[cfg_attr(docsrs, doc(cfg(feature = "time")))]
-impl KeyPart for time::Date {
-    fn write(&self, key: &mut KeyWriter) {
-        let since = self.to_julian_day() - time::OffsetDateTime::UNIX_EPOCH.date().to_julian_day();
-        key.display(moments::Day(since.into()));
-    }
-}
-
-/// The instant.
-#[cfg(feature = "jiff")]
-#[cfg_attr(docsrs, doc(cfg(feature = "jiff")))]
-impl KeyPart for jiff::Timestamp {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(moments::Instant::from_nanoseconds(self.as_nanosecond()));
-    }
-}
-
-/// The instant, whatever the zone.
-#[cfg(feature = "jiff")]
-#[cfg_attr(docsrs, doc(cfg(feature = "jiff")))]
-impl KeyPart for jiff::Zoned {
-    fn write(&self, key: &mut KeyWriter) {
-        self.timestamp().write(key);
-    }
-}
-
-/// Year, month and day.
-#[cfg(feature = "jiff")]
-#[cfg_attr(docsrs, doc(cfg(feature = "jiff")))]
-impl KeyPart for jiff::civil::Date {
-    fn write(&self, key: &mut KeyWriter) {
-        key.display(self);
-    }
+external! {
+    /// Lower-case, with hyphens.
+    uuid::Uuid, "uuid": |it| it.hyphenated();
+    /// The 26 digits of its canonical form.
+    ulid::Ulid, "ulid": |it| it;
+    /// By value: 1.0 and 1.00 are one key, as they are equal.
+    rust_decimal::Decimal, "rust_decimal": |it| it.normalize();
+    /// The instant, whatever the zone.
+    chrono::DateTime<Tz> [Tz: chrono::TimeZone], "chrono": |it| moments::Instant {
+        seconds: it.timestamp(),
+        nanoseconds: it.timestamp_subsec_nanos(),
+    };
+    /// Year, month and day.
+    chrono::NaiveDate, "chrono": |it| moments::Day(it.to_epoch_days().into());
+    /// Date and time of day without a zone, and so another key than any instant.
+    chrono::NaiveDateTime, "chrono": |it| moments::Local(moments::Instant {
+        seconds: it.and_utc().timestamp(),
+        nanoseconds: it.and_utc().timestamp_subsec_nanos(),
+    });
+    /// The instant, whatever the offset.
+    time::OffsetDateTime, "time":
+        |it| moments::Instant::from_nanoseconds(it.unix_timestamp_nanos());
+    /// Year, month and day.
+    time::Date, "time": |it| {
+        let epoch = time::OffsetDateTime::UNIX_EPOCH.date();
+        moments::Day((it.to_julian_day() - epoch.to_julian_day()).into())
+    };
+    /// The instant.
+    jiff::Timestamp, "jiff": |it| moments::Instant::from_nanoseconds(it.as_nanosecond());
+    /// The instant, whatever the zone.
+    jiff::Zoned, "jiff": |it| moments::Instant::from_nanoseconds(it.timestamp().as_nanosecond());
+    /// Year, month and day.
+    jiff::civil::Date, "jiff": |it| it;
 }
 
 /// One text for an instant, whichever crate it comes from: `2026-11-21T04:05:06.5Z`, without

@@ -93,47 +93,23 @@ impl<T: fmt::Display + ?Sized> KeyPart for Text<'_, T> {
     }
 }
 
-impl KeyPart for str {
-    fn write(&self, key: &mut KeyWriter) {
-        key.text(self);
-    }
+/// Makes key parts of types that are written in one way.
+macro_rules! key_parts {
+    ($($part:ty $([$($generics:tt)*])?),* => |$it:ident, $key:ident| $write:expr) => {$(
+        impl$(<$($generics)*>)? KeyPart for $part {
+            fn write(&self, $key: &mut KeyWriter) {
+                let $it = self;
+                $write;
+            }
+        }
+    )*};
 }
 
-impl KeyPart for String {
-    fn write(&self, key: &mut KeyWriter) {
-        key.text(self);
-    }
-}
-
-impl KeyPart for char {
-    fn write(&self, key: &mut KeyWriter) {
-        key.text(self.encode_utf8(&mut [0; 4]));
-    }
-}
-
-impl KeyPart for bool {
-    fn write(&self, key: &mut KeyWriter) {
-        key.text(if *self { "true" } else { "false" });
-    }
-}
-
-impl KeyPart for [u8] {
-    fn write(&self, key: &mut KeyWriter) {
-        key.bytes(self);
-    }
-}
-
-impl<const N: usize> KeyPart for [u8; N] {
-    fn write(&self, key: &mut KeyWriter) {
-        key.bytes(self);
-    }
-}
-
-impl KeyPart for Vec<u8> {
-    fn write(&self, key: &mut KeyWriter) {
-        key.bytes(self);
-    }
-}
+key_parts!(str, String => |text, key| key.text(text));
+key_parts!(char => |it, key| key.text(it.encode_utf8(&mut [0; 4])));
+key_parts!(bool => |it, key| key.text(if *it { "true" } else { "false" }));
+key_parts!([u8], [u8; N] [const N: usize], Vec<u8> => |bytes, key| key.bytes(bytes));
+key_parts!(u128, i128, IpAddr, Ipv4Addr, Ipv6Addr => |it, key| key.display(it));
 
 /// `None` makes the whole key missing.
 impl<K: KeyPart> KeyPart for Option<K> {
@@ -164,18 +140,6 @@ macro_rules! pointers {
 
 pointers!(&K &mut K Box<K> Rc<K> Arc<K>);
 
-macro_rules! displayed {
-    ($($part:ty)*) => {$(
-        impl KeyPart for $part {
-            fn write(&self, key: &mut KeyWriter) {
-                key.display(self);
-            }
-        }
-    )*};
-}
-
-displayed!(u128 i128 IpAddr Ipv4Addr Ipv6Addr);
-
 macro_rules! integers {
     ($($integer:ty)*) => {$(
         impl KeyPart for $integer {
@@ -191,13 +155,9 @@ macro_rules! integers {
 integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
 
 macro_rules! non_zero {
-    ($($integer:ty)*) => {$(
-        impl KeyPart for NonZero<$integer> {
-            fn write(&self, key: &mut KeyWriter) {
-                self.get().write(key);
-            }
-        }
-    )*};
+    ($($integer:ty)*) => {
+        key_parts!($(NonZero<$integer>),* => |it, key| it.get().write(key));
+    };
 }
 
 non_zero!(u8 u16 u32 u64 usize u128 i8 i16 i32 i64 isize i128);
