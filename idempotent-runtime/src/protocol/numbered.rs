@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Claim, ClaimDecision, Ending, Holding, Meaning, Refusal, decide, first,
-    sequence::{self, Applied, Gaps, LastValue, StoredStream},
+    sequence::{
+        self, Applied, CopyAnswer, Damaged, Gaps, LastValue, StoredStream, StreamClaim,
+        StreamDecision, StreamDraft, StreamEnding, StreamHolding, StreamMeaning, StreamRefusal,
+    },
 };
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
@@ -35,13 +38,13 @@ pub struct CallNumber {
 pub enum Next {
     /// A step that calls without a number know, too.
     Decided(ClaimDecision),
-    /// As [`sequence::StreamDecision::Past`].
+    /// As [`StreamDecision::Past`].
     Past(u64),
-    /// As [`sequence::StreamDecision::Gap`].
+    /// As [`StreamDecision::Gap`].
     Gap(u64),
-    /// As [`sequence::StreamDecision::AwaitGap`].
+    /// As [`StreamDecision::AwaitGap`].
     AwaitGap(u64),
-    /// As [`sequence::StreamDecision::Overtaken`].
+    /// As [`StreamDecision::Overtaken`].
     Overtaken(Arc<Record>),
     /// The call is refused: the record is no stream that this build can read.
     Damaged,
@@ -66,17 +69,15 @@ impl Claim {
         };
         let stands = || Arc::clone(record);
         Next::Decided(match decision {
-            sequence::StreamDecision::Mine => ClaimDecision::Mine(stands()),
-            sequence::StreamDecision::Replay(_) => ClaimDecision::Replay(answer(record, stored)),
-            sequence::StreamDecision::KeyReused => {
+            StreamDecision::Mine => ClaimDecision::Mine(stands()),
+            StreamDecision::Replay(_) => ClaimDecision::Replay(answer(record, stored)),
+            StreamDecision::KeyReused => {
                 ClaimDecision::KeyReused(about(record, stored, numbered.number))
             }
-            sequence::StreamDecision::InProgress(_, left) => {
-                ClaimDecision::InProgress(stands(), left)
-            }
-            sequence::StreamDecision::Uncertain(_) => ClaimDecision::Uncertain(stands()),
-            sequence::StreamDecision::Parked(_) => ClaimDecision::Parked(stands()),
-            sequence::StreamDecision::Overtaken(_) => return Next::Overtaken(stands()),
+            StreamDecision::InProgress(_, left) => ClaimDecision::InProgress(stands(), left),
+            StreamDecision::Uncertain(_) => ClaimDecision::Uncertain(stands()),
+            StreamDecision::Parked(_) => ClaimDecision::Parked(stands()),
+            StreamDecision::Overtaken(_) => return Next::Overtaken(stands()),
             other => return self.write(Some((record, stored)), other),
         })
     }
@@ -85,13 +86,13 @@ impl Claim {
     fn write(
         &self,
         stands: Option<(&Arc<Record>, &StoredStream)>,
-        decision: sequence::StreamDecision,
+        decision: StreamDecision,
     ) -> Next {
         match decision {
-            sequence::StreamDecision::Past { last } => Next::Past(last),
-            sequence::StreamDecision::Gap { expected } => Next::Gap(expected),
-            sequence::StreamDecision::AwaitGap { expected } => Next::AwaitGap(expected),
-            sequence::StreamDecision::Write {
+            StreamDecision::Past { last } => Next::Past(last),
+            StreamDecision::Gap { expected } => Next::Gap(expected),
+            StreamDecision::AwaitGap { expected } => Next::AwaitGap(expected),
+            StreamDecision::Write {
                 seen,
                 draft,
                 meaning,
@@ -106,11 +107,7 @@ impl Claim {
 
     /// The draft of the record. A call that only leaves a number to be settled keeps the holder of
     /// that number.
-    fn draft(
-        &self,
-        stands: Option<(&Arc<Record>, &StoredStream)>,
-        draft: &sequence::StreamDraft,
-    ) -> Draft {
+    fn draft(&self, stands: Option<(&Arc<Record>, &StoredStream)>, draft: &StreamDraft) -> Draft {
         let is_mine = draft.attempt_id == self.attempt_id;
         let stood = stands.and_then(|(_, stored)| stored.stream.running);
         let number = draft.running.map(|running| running.number);
@@ -121,12 +118,8 @@ impl Claim {
             _ => &self.holder,
         };
         let before = stands.map(|(_, stored)| stored);
-        let draft =
-            StoredStream::draft(before, draft, subject, holder.clone(), LastValue::default());
-        Draft {
-            keep: self.keep,
-            ..draft
-        }
+        StoredStream::draft(before, draft, subject, holder.clone(), LastValue::default())
+            .kept(self.keep)
     }
 
     /// The draft to try before it has looked, where that would be right over nothing.
@@ -137,7 +130,7 @@ impl Claim {
         };
         let claim = self.of_stream(&numbered);
         match sequence::decide(&claim, None, Time::from_micros(0), version) {
-            sequence::StreamDecision::Write { draft, .. } => Some(self.draft(None, &draft)),
+            StreamDecision::Write { draft, .. } => Some(self.draft(None, &draft)),
             _ => None,
         }
     }
@@ -154,17 +147,14 @@ impl Claim {
         match (self.numbered, StoredStream::read(record)) {
             (Some(numbered), Ok(stored)) => {
                 let draft = self.of_stream(&numbered).renew(&stored.stream, version);
-                let draft = StoredStream::draft(
+                StoredStream::draft(
                     Some(&stored),
                     &draft,
                     None,
                     self.holder.clone(),
                     LastValue::default(),
-                );
-                Draft {
-                    keep: self.keep,
-                    ..draft
-                }
+                )
+                .kept(self.keep)
             }
             _ => self.renew(record, version),
         }
@@ -205,15 +195,15 @@ impl Claim {
         let held = self.numbered.zip(stream).and_then(|(numbered, stored)| {
             let claim = self.of_stream(&numbered);
             Some(HeldNumber {
-                holding: sequence::StreamHolding::standing(&claim, &stored.stream)?,
+                holding: StreamHolding::standing(&claim, &stored.stream)?,
                 before: stored.clone(),
             })
         });
         holding.of_number(held)
     }
 
-    fn of_stream(&self, numbered: &CallNumber) -> sequence::StreamClaim {
-        sequence::StreamClaim {
+    fn of_stream(&self, numbered: &CallNumber) -> StreamClaim {
+        StreamClaim {
             number: numbered.number,
             fingerprint: self.subject.fingerprint.fingerprint(),
             attempt_id: self.attempt_id,
@@ -226,26 +216,26 @@ impl Claim {
     }
 }
 
-impl From<sequence::StreamMeaning> for Meaning {
-    fn from(meaning: sequence::StreamMeaning) -> Self {
+impl From<StreamMeaning> for Meaning {
+    fn from(meaning: StreamMeaning) -> Self {
         match meaning {
-            sequence::StreamMeaning::Fresh => Self::Fresh,
-            sequence::StreamMeaning::Takeover => Self::Takeover,
-            sequence::StreamMeaning::LeaveUncertain => Self::LeaveUncertain,
-            sequence::StreamMeaning::Park => Self::Park,
+            StreamMeaning::Fresh => Self::Fresh,
+            StreamMeaning::Takeover => Self::Takeover,
+            StreamMeaning::LeaveUncertain => Self::LeaveUncertain,
+            StreamMeaning::Park => Self::Park,
         }
     }
 }
 
 /// Reads the stream of a record, where one stands.
-pub(crate) fn read(record: Option<&Record>) -> Result<Option<StoredStream>, sequence::Damaged> {
+pub(crate) fn read(record: Option<&Record>) -> Result<Option<StoredStream>, Damaged> {
     record.map(StoredStream::read).transpose()
 }
 
 /// A number that is held, with the stream as its claim found it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct HeldNumber {
-    holding: sequence::StreamHolding,
+    holding: StreamHolding,
     before: StoredStream,
 }
 
@@ -264,13 +254,9 @@ impl HeldNumber {
         self.draft(plain, &self.holding.end(&ending, plain.version), moved)
     }
 
-    fn draft(&self, plain: &Draft, draft: &sequence::StreamDraft, moved: LastValue) -> Draft {
-        let draft =
-            StoredStream::draft(Some(&self.before), draft, None, plain.holder.clone(), moved);
-        Draft {
-            keep: plain.keep,
-            ..draft
-        }
+    fn draft(&self, plain: &Draft, draft: &StreamDraft, moved: LastValue) -> Draft {
+        StoredStream::draft(Some(&self.before), draft, None, plain.holder.clone(), moved)
+            .kept(plain.keep)
     }
 
     pub(super) fn refused(&self, ending: &Ending, snapshot: &Snapshot) -> Refusal {
@@ -280,8 +266,8 @@ impl HeldNumber {
         let (ending, _) = of_stream(ending);
         let stream = stored.as_ref().map(|it| &it.stream);
         match (self.holding.refused(&ending, stream), &snapshot.record) {
-            (sequence::StreamRefusal::Again(version), _) => Refusal::Again(version),
-            (sequence::StreamRefusal::Stands, Some(record)) => Refusal::Stands(Arc::clone(record)),
+            (StreamRefusal::Again(version), _) => Refusal::Again(version),
+            (StreamRefusal::Stands, Some(record)) => Refusal::Stands(Arc::clone(record)),
             (_, record) => Refusal::Lost(record.clone()),
         }
     }
@@ -300,20 +286,20 @@ impl HeldNumber {
     }
 }
 
-fn of_stream(ending: &Ending) -> (sequence::StreamEnding, LastValue) {
+fn of_stream(ending: &Ending) -> (StreamEnding, LastValue) {
     let ending = match ending {
         Ending::Done(outcome) | Ending::Undo(outcome) | Ending::LeftToUndo(outcome) => {
             let value = LastValue {
                 schema: outcome.schema,
                 bytes: outcome.bytes.clone(),
             };
-            return (sequence::StreamEnding::Done(outcome.kind), value);
+            return (StreamEnding::Done(outcome.kind), value);
         }
         // A number has no steps.
-        Ending::Release | Ending::GiveBack => sequence::StreamEnding::Release,
-        Ending::Uncertain => sequence::StreamEnding::Uncertain,
-        Ending::Unpolled => sequence::StreamEnding::Unpolled,
-        Ending::Stopped | Ending::NotUndone | Ending::Left => sequence::StreamEnding::Stopped,
+        Ending::Release | Ending::GiveBack => StreamEnding::Release,
+        Ending::Uncertain => StreamEnding::Uncertain,
+        Ending::Unpolled => StreamEnding::Unpolled,
+        Ending::Stopped | Ending::NotUndone | Ending::Left => StreamEnding::Stopped,
     };
     (ending, LastValue::default())
 }
@@ -321,7 +307,7 @@ fn of_stream(ending: &Ending) -> (sequence::StreamEnding, LastValue) {
 /// The record, as one of a plain call that ended as the last number did.
 fn answer(record: &Record, stored: &StoredStream) -> Arc<Record> {
     let kind = match stored.stream.last.map(|last| last.answer) {
-        Some(sequence::CopyAnswer::Recorded(kind)) => kind,
+        Some(CopyAnswer::Recorded(kind)) => kind,
         _ => OutcomeKind::NotReplayable,
     };
     let mut answer = record.clone();

@@ -75,6 +75,10 @@ impl Draft {
         }
     }
 
+    pub(crate) fn kept(self, keep: Duration) -> Self {
+        Self { keep, ..self }
+    }
+
     /// The same for a record whose steps have open undos: it does not expire.
     #[must_use]
     pub fn with_open_undos(mut self) -> Self {
