@@ -1,7 +1,6 @@
 //! Bodies: handed on as they come, or read to their end.
 
 use std::{
-    fmt,
     future::poll_fn,
     mem,
     pin::Pin,
@@ -17,6 +16,7 @@ use crate::{
     error::BoxError,
     handle::Idempotency,
     http::streamed::{Streamed, Watch},
+    value::opaque,
 };
 
 pin_project! {
@@ -290,12 +290,8 @@ where
     }
 }
 
-impl<B> fmt::Debug for Body<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bytes of a body must not be shown.
-        f.debug_struct("Body").finish_non_exhaustive()
-    }
-}
+// The bytes of a body must not be shown.
+opaque!(Body<B>);
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::sync::watch;
 
+use crate::value::opaque;
+
 /// Counts the handlers that run, the requests whose bodies are kept meanwhile and the responses that
 /// still stream, in all and for each caller that it is told of, and is shut once.
 #[derive(Clone, Debug, Default)]
@@ -163,11 +165,7 @@ impl Permit {
     }
 }
 
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").finish_non_exhaustive()
-    }
-}
+opaque!(Permit);
 
 impl Drop for Permit {
     fn drop(&mut self) {

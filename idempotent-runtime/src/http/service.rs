@@ -1,7 +1,7 @@
 //! The service around a service.
 
 use std::{
-    fmt, mem,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -16,6 +16,7 @@ use tower_service::Service;
 use crate::{
     error::BoxError,
     http::{body::Body, execution::Execution, settings::Settings, triage::Route},
+    value::opaque,
 };
 
 /// The service that an [`IdempotencyLayer`](super::IdempotencyLayer) makes of another one.
@@ -127,8 +128,4 @@ where
     }
 }
 
-impl<F, R, E> fmt::Debug for ResponseFuture<F, R, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
-}
+opaque!(ResponseFuture<F, R, E>);

@@ -11,6 +11,7 @@
 
 #[cfg(all(test, feature = "testing", any(feature = "_sql", feature = "redis")))]
 mod cutter;
+mod forward;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
@@ -55,6 +56,7 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+use self::forward::forward;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
@@ -195,50 +197,24 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<S: Store + ?Sized> Store for Arc<S> {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        (**self).load(id).await
-    }
-    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
-        (**self).peek(id)
-    }
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        (**self).swap(id, seen, next).await
-    }
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        (**self).wait(id, seen, at_most).await
-    }
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        (**self).purge(limit, keep).await
-    }
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        (**self).scan(after, limit).await
-    }
-    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
-        (**self).accepts(on_crash)
-    }
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        (**self).for_heartbeats().await
-    }
-    fn steps(&self) -> Option<&dyn StepStore> {
-        (**self).steps()
-    }
-    fn transactions(&self) -> Option<&dyn TransactionStore> {
-        (**self).transactions()
+forward! {
+    impl[S: Store + ?Sized] Arc<S>, |it| (**it), {
+        async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+            (**self).load(id).await
+        }
+        fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+            (**self).peek(id)
+        }
+        async fn swap(
+            &self,
+            id: &RecordId,
+            seen: Option<Version>,
+            next: &Draft,
+        ) -> Result<Swap, StoreError> {
+            (**self).swap(id, seen, next).await
+        }
+        async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+            (**self).for_heartbeats().await
+        }
     }
 }

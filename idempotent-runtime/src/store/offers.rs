@@ -9,6 +9,7 @@ use super::{StepWrite, Store, StoreError, StoreErrorKind, Swap};
 use crate::{
     identity::RecordId,
     record::{Draft, ListedStep, Step, StepName, StepNames, Version},
+    value::opaque,
 };
 
 /// Keeps the steps of a body beside its record. [`Store::steps`] offers it.
@@ -126,11 +127,7 @@ impl<'a> JoinedConnection<'a> {
     }
 }
 
-impl std::fmt::Debug for JoinedConnection<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JoinedConnection").finish_non_exhaustive()
-    }
-}
+opaque!(JoinedConnection<'a>);
 
 impl dyn Store + '_ {
     /// The steps of this store, which a call needs.

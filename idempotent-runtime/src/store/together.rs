@@ -42,7 +42,10 @@ use crate::{
     policy::OnCrash,
     race::race,
     record::{Draft, Record, Version},
-    store::{Snapshot, StepStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore},
+    store::{
+        Snapshot, StepStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
+        forward::forward,
+    },
     value::lock,
 };
 
@@ -237,60 +240,28 @@ fn unanswered() -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, DOING)
 }
 
-#[async_trait]
-impl<S: WriteTogether> Store for Together<S> {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let _permit = self.0.alone.acquire().await;
-        self.0.store.load(id).await
-    }
-
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let Some(seen) = seen else {
+forward! {
+    impl[S: WriteTogether] Together<S>, |it| it.0.store, {
+        async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
             let _permit = self.0.alone.acquire().await;
-            return self.0.store.swap(id, None, next).await;
-        };
-        self.0.swap(id, seen, next).await
-    }
+            self.0.store.load(id).await
+        }
 
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        self.0.store.wait(id, seen, at_most).await
-    }
+        async fn swap(
+            &self,
+            id: &RecordId,
+            seen: Option<Version>,
+            next: &Draft,
+        ) -> Result<Swap, StoreError> {
+            let Some(seen) = seen else {
+                let _permit = self.0.alone.acquire().await;
+                return self.0.store.swap(id, None, next).await;
+            };
+            self.0.swap(id, seen, next).await
+        }
 
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        self.0.store.purge(limit, keep).await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        self.0.store.scan(after, limit).await
-    }
-
-    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
-        self.0.store.accepts(on_crash)
-    }
-
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        self.0.store.for_heartbeats().await
-    }
-
-    fn steps(&self) -> Option<&dyn StepStore> {
-        self.0.store.steps()
-    }
-
-    fn transactions(&self) -> Option<&dyn TransactionStore> {
-        self.0.store.transactions()
+        async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+            self.0.store.for_heartbeats().await
+        }
     }
 }

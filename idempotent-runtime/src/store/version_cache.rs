@@ -8,7 +8,6 @@
 //! known facts must be exact, therefore: they are noted only from the store's answers.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
@@ -19,7 +18,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{Snapshot, Stamp, Swap, moment::Moment},
-    value::lock,
+    value::{lock, opaque},
 };
 
 /// How many records are known at most. The later of two that share a place is kept.
@@ -231,11 +230,7 @@ fn stamped(record: Record, stamp: &Stamp) -> Record {
     }
 }
 
-impl fmt::Debug for VersionCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VersionCache").finish_non_exhaustive()
-    }
-}
+opaque!(VersionCache);
 
 #[cfg(test)]
 mod tests;

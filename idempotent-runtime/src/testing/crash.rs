@@ -16,6 +16,7 @@ use crate::{
     record::State,
     store::{MemoryStore, Store},
     testing::{ManualClock, StoreOperation},
+    value::opaque,
 };
 
 /// Lets the process that runs a call die at every point of it, one after the other, and another
@@ -193,11 +194,7 @@ impl Default for CrashPoints {
     }
 }
 
-impl fmt::Debug for CrashPoints {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CrashPoints").finish_non_exhaustive()
-    }
-}
+opaque!(CrashPoints);
 
 impl fmt::Display for CrashPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

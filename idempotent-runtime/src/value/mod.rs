@@ -12,6 +12,7 @@ pub(crate) mod framing;
 pub mod identity;
 pub mod key;
 mod lock;
+mod opaque;
 pub mod policy;
 pub(crate) mod race;
 mod setters;
@@ -22,9 +23,9 @@ mod unreadable;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-pub(crate) use self::lock::lock;
 #[doc(hidden)]
 pub use self::setters::setters;
+pub(crate) use self::{lock::lock, opaque::opaque};
 pub use self::{
     time::{Time, micros},
     unreadable::{BoxError, Unreadable},

@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -10,6 +9,8 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+
+use crate::value::opaque;
 
 /// The body of a stored response, with its trailers.
 pub struct StoredBody {
@@ -26,12 +27,8 @@ impl StoredBody {
     }
 }
 
-impl fmt::Debug for StoredBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The contents of a body must not be shown.
-        f.debug_struct("StoredBody").finish_non_exhaustive()
-    }
-}
+// The contents of a body must not be shown.
+opaque!(StoredBody);
 
 impl Body for StoredBody {
     type Data = Bytes;

@@ -9,12 +9,14 @@ pub(super) mod sleep;
 mod suspects;
 mod work;
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
 };
+
+use crate::value::opaque;
 
 pub(super) use self::work::connect;
 pub use self::{
@@ -99,8 +101,4 @@ impl Drop for Relay {
     }
 }
 
-impl fmt::Debug for Relay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").finish_non_exhaustive()
-    }
-}
+opaque!(Relay);

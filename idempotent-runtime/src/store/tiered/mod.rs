@@ -22,6 +22,7 @@ use crate::{
     record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{
         Snapshot, StepStore, Store, StoreError, Swap, TransactionStore,
+        forward::forward,
         moment::{Clocks, Moment},
     },
 };
@@ -237,99 +238,68 @@ fn is_finished(record: &Record) -> bool {
     record.state == State::Done && !record.is_stream() && !lacks_outcome
 }
 
-#[async_trait]
-impl Store for TieredStore {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let asked = match self.shared.look_up(id).await {
-            Lookup::Found(snapshot) => return Ok(snapshot),
-            Lookup::Ask(query) => query,
-        };
-        let snapshot = self.primary.load(id).await?;
-        self.shared.learn(asked, &snapshot).await;
-        Ok(snapshot)
-    }
-
-    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
-        self.shared.peek(id)
-    }
-
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let shared = &self.shared;
-        let Some(seen) = seen else {
-            return self.claim(id, next).await;
-        };
-        // Nothing is given from the tier and nothing put there until this has ended, so it is
-        // forgotten at the same time.
-        let guard = shared.in_flight.write(id);
-        let sent_at = shared.clocks.now();
-        let mut swapping = pin!(self.primary.swap(id, Some(seen), next));
-        let mut forgetting = pin!(shared.tier.forget(id));
-        let mut forgotten = false;
-        let answer = poll_fn(|context| {
-            forgotten = forgotten || forgetting.as_mut().poll(context).is_ready();
-            swapping.as_mut().poll(context)
-        })
-        .await;
-        if !forgotten {
-            forgetting.await;
+// The records that a purge deletes are expired, and so is every copy of them.
+forward! {
+    impl[] TieredStore, |it| it.primary, {
+        async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+            let asked = match self.shared.look_up(id).await {
+                Lookup::Found(snapshot) => return Ok(snapshot),
+                Lookup::Ask(query) => query,
+            };
+            let snapshot = self.primary.load(id).await?;
+            self.shared.learn(asked, &snapshot).await;
+            Ok(snapshot)
         }
-        drop(guard);
-        let answer = answer?;
-        let now = match &answer {
-            Swap::Applied(stamp) => stamp.now,
-            Swap::Refused(snapshot) => snapshot.now,
-        };
-        shared.time.observe(now, sent_at);
-        Ok(answer)
-    }
 
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        self.primary.wait(id, seen, at_most).await
-    }
+        fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+            self.shared.peek(id)
+        }
 
-    /// The records that it deletes are expired, and so is every copy of them.
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        self.primary.purge(limit, keep).await
-    }
+        async fn swap(
+            &self,
+            id: &RecordId,
+            seen: Option<Version>,
+            next: &Draft,
+        ) -> Result<Swap, StoreError> {
+            let shared = &self.shared;
+            let Some(seen) = seen else {
+                return self.claim(id, next).await;
+            };
+            // Nothing is given from the tier and nothing put there until this has ended, so it is
+            // forgotten at the same time.
+            let guard = shared.in_flight.write(id);
+            let sent_at = shared.clocks.now();
+            let mut swapping = pin!(self.primary.swap(id, Some(seen), next));
+            let mut forgetting = pin!(shared.tier.forget(id));
+            let mut forgotten = false;
+            let answer = poll_fn(|context| {
+                forgotten = forgotten || forgetting.as_mut().poll(context).is_ready();
+                swapping.as_mut().poll(context)
+            })
+            .await;
+            if !forgotten {
+                forgetting.await;
+            }
+            drop(guard);
+            let answer = answer?;
+            let now = match &answer {
+                Swap::Applied(stamp) => stamp.now,
+                Swap::Refused(snapshot) => snapshot.now,
+            };
+            shared.time.observe(now, sent_at);
+            Ok(answer)
+        }
 
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        self.primary.scan(after, limit).await
-    }
+        async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+            let own = self.primary.for_heartbeats().await?;
+            Ok(own.map(|primary| {
+                let shared = Arc::clone(&self.shared);
+                Arc::new(Self { primary, shared }) as Arc<dyn Store>
+            }))
+        }
 
-    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
-        self.primary.accepts(on_crash)
-    }
-
-    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let own = self.primary.for_heartbeats().await?;
-        Ok(own.map(|primary| {
-            let shared = Arc::clone(&self.shared);
-            Arc::new(Self { primary, shared }) as Arc<dyn Store>
-        }))
-    }
-
-    fn steps(&self) -> Option<&dyn StepStore> {
-        self.primary.steps()
-    }
-
-    /// Past the tier, which holds no copy of what a call may write over: only of what is done and
-    /// has not expired.
-    fn transactions(&self) -> Option<&dyn TransactionStore> {
-        self.primary.transactions()
+        /// Past the tier, which holds no copy of what a call may write over: only of what is done and
+        /// has not expired.
     }
 }
 

@@ -112,8 +112,7 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
     let (draft, held) = claimed(&*store, id(2)).await;
-    let done = completion(&draft, "v");
-    replaced(&*store, id(2), &held, &done).await;
+    replaced(&*store, id(2), &held, &completion(&draft, "v")).await;
     subject.advance(TTL * 2).await;
     let abandoned = look(&*store, id(1)).await.record;
     assert!(abandoned.is_some(), "what was running still stands");
@@ -129,8 +128,7 @@ pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(
             stands.is_expired(snapshot.now),
             "the record is expired by the clock of the store"
         );
-        let again = anew(&stands);
-        let record = replaced(&*store, id, &stands, &again).await;
+        let record = replaced(&*store, id, &stands, &anew(&stands)).await;
         assert_eq!(record.outcome, None, "the old outcome is gone");
         assert_eq!(record.finished, None);
         assert!(record.token > stands.token);
@@ -186,8 +184,7 @@ pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn StoreUnde
     let (store, other) = (subject.store().await, subject.store().await);
     let (draft, held) = claimed(&*store, id(1)).await;
     let released = replaced(&*store, id(1), &held, &release(&draft)).await;
-    let again = anew(&released);
-    let record = replaced(&*other, id(1), &released, &again).await;
+    let record = replaced(&*other, id(1), &released, &anew(&released)).await;
     assert!(record.token > held.token);
 }
 

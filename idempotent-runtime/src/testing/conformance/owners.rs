@@ -139,14 +139,12 @@ pub(super) async fn heartbeats_go_to_the_same_records(subject: &dyn StoreUnderTe
 
     let (draft, held) = claimed(&*store, id(1)).await;
     let beaten = replaced(&*beats, id(1), &held, &heartbeat(&draft)).await;
-    let done = completion(&draft, "v");
-    let done = replaced(&*beats, id(1), &beaten, &done).await;
+    let done = replaced(&*beats, id(1), &beaten, &completion(&draft, "v")).await;
     same(&*standing(&*store, id(1)).await, &done);
 
     let (draft, held) = claimed(&*beats, id(2)).await;
     same(&*standing(&*store, id(2)).await, &held);
-    let done = completion(&draft, "v");
-    let done = replaced(&*store, id(2), &held, &done).await;
+    let done = replaced(&*store, id(2), &held, &completion(&draft, "v")).await;
     same(&*standing(&*beats, id(2)).await, &done);
 }
 

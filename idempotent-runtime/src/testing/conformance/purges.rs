@@ -109,8 +109,7 @@ pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn StoreUnder
     let store = subject.store().await;
     expired(subject, &store, 2).await;
     let old = standing(&*store, id(1)).await;
-    let again = anew(&old);
-    let record = replaced(&*store, id(1), &old, &again).await;
+    let record = replaced(&*store, id(1), &old, &anew(&old)).await;
     assert_eq!(purged(&*store, 10).await, 1);
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
 }

@@ -193,8 +193,7 @@ pub(super) async fn a_step_of_a_stale_owner_is_refused(subject: &dyn StoreUnderT
     written(&*store, id(1), None, &step(1, held.attempt_id, "v")).await;
     let mut record = record;
     for (number, state) in [(2, State::Uncertain), (4, State::Undoing)] {
-        let left = next(&held, state);
-        record = replaced(&*store, id(1), &record, &left).await;
+        record = replaced(&*store, id(1), &record, &next(&held, state)).await;
         written(&*store, id(1), None, &step(number, held.attempt_id, "v")).await;
     }
     replaced(&*store, id(1), &record, &completion(&held, "v")).await;
@@ -229,8 +228,7 @@ pub(super) async fn a_takeover_goes_on_with_the_steps(subject: &dyn StoreUnderTe
     let done = step(2, second.attempt_id, "v");
     written(&*other, id(1), Some(began.version), &done).await;
     assert_eq!(load(&*store, id(1), 2).await.as_deref(), Some(&done));
-    let parked = next(&second, State::Parked);
-    replaced(&*other, id(1), &record, &parked).await;
+    replaced(&*other, id(1), &record, &next(&second, State::Parked)).await;
     assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&kept));
 }
 
