@@ -41,7 +41,7 @@ use self::{
     observe::Observers,
     parts::{Defaults, Parts},
 };
-use crate::{clock::Timer, codec::Coder, fingerprint::FingerprintKey, store::Store, value::lock};
+use crate::{clock::Timer, codec::Coder, fingerprint::FingerprintKey, store::Store};
 
 /// The parts of a handle that its calls share.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Engine {
     /// Wakes a relay whenever a transactional call has committed.
     #[cfg(feature = "_sql")]
     pub(crate) fn wakes(&self, relay: &Arc<tokio::sync::Notify>) {
-        let mut relays = lock(&self.relays);
+        let mut relays = crate::value::lock(&self.relays);
         relays.retain(|relay| relay.strong_count() > 0);
         relays.push(Arc::downgrade(relay));
     }
@@ -133,7 +133,7 @@ impl Engine {
     /// Wakes the relays: a transactional call has committed, now or before.
     #[cfg(feature = "_sql")]
     pub(crate) fn has_committed(&self) {
-        let relays = lock(&self.relays);
+        let relays = crate::value::lock(&self.relays);
         for relay in relays.iter().filter_map(Weak::upgrade) {
             relay.notify_one();
         }
