@@ -41,6 +41,10 @@ use crate::{
 /// closure is `Clone`. The tries come after pauses that are random and grow. After 10 seconds of
 /// tries, or where the lease is lost, the caller gets the last error, and the step may run again.
 ///
+/// **The body must not end the transaction itself**, by a `COMMIT` or, on MariaDB and MySQL, by a
+/// DDL statement. Its rows stand then, the caller gets [`Error::TransactionEnded`], and each later
+/// try writes them again.
+///
 /// **No wait of the library's own is without a limit.** A connection is waited for as long as the
 /// pool's `acquire_timeout` says, and the answer to each statement of the library for 10 seconds.
 /// A commit without an answer is looked for as long as the lease stood when it was sent.

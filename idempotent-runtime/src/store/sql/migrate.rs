@@ -99,7 +99,7 @@ pub(crate) async fn is_done<DB: Schema>(
     if !version::is_usable(found, steps.len(), DOING)? {
         return Ok(false);
     }
-    find_records::<DB>(connection, prefix, DOING).await?;
+    find_tables::<DB>(connection, prefix, DOING).await?;
     Ok(true)
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn check<DB: Schema>(
     const DOING: &str = "checking the schema";
     let found = find::<DB>(connection, prefix, DOING).await?;
     version::check(found, DB::steps(prefix).len(), DOING)?;
-    find_records::<DB>(connection, prefix, DOING).await
+    find_tables::<DB>(connection, prefix, DOING).await
 }
 
 /// Tells the id of the store.
@@ -121,7 +121,11 @@ pub(crate) async fn find_id<DB: Schema>(
 ) -> Result<String, StoreError> {
     const DOING: &str = "looking for the store";
     let rows = DB::query(connection, version::id(prefix), DOING).await?;
-    let row = rows.first().ok_or_else(|| no_row(DOING))?;
+    let row = rows.first().ok_or_else(|| {
+        StoreError::new(StoreErrorKind::Schema, DOING).with_source(format!(
+            "the row of version 1 is missing in `{prefix}schema`: restore it, or empty that table for `migrate()` to fill it"
+        ))
+    })?;
     let id = Cell {
         row,
         place: 0,
@@ -147,20 +151,23 @@ pub(crate) async fn find<DB: Schema>(
     })
 }
 
-/// Finds the table of the records, which may be gone whatever that of the versions says: an
-/// operator has to know that records were lost.
-async fn find_records<DB: Schema>(
+/// Finds the tables that the steps have made, which may be gone whatever that of the versions says:
+/// an operator has to know that records were lost.
+async fn find_tables<DB: Schema>(
     connection: &mut DB::Connection,
     prefix: &TablePrefix,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    let table = format!("{prefix}records");
-    if numbers::<DB, 1>(connection, DB::stands(&table), doing).await? != [0] {
-        return Ok(());
+    for table in ["records", "steps"] {
+        let text = DB::stands(&format!("{prefix}{table}"));
+        if numbers::<DB, 1>(connection, text, doing).await? == [0] {
+            let source = format!(
+                "the table `{prefix}{table}` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make what is missing"
+            );
+            return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
+        }
     }
-    Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
-        "the table `{prefix}records` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make both"
-    )))
+    Ok(())
 }
 
 /// The numbers in the first row of an answer.

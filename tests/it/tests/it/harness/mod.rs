@@ -83,11 +83,11 @@ where
 }
 
 /// Asserts that this refusal names the missing records table of this prefix.
-pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, prefix: &str) {
+pub(crate) fn says_that_it_is_missing(refused: Result<(), StoreError>, table: &str) {
     let error = refused.expect_err("a table is gone");
     assert_eq!(error.kind(), StoreErrorKind::Schema);
     let said = std::error::Error::source(&error).map(ToString::to_string);
-    let named = format!("the table `{prefix}records` is missing");
+    let named = format!("the table `{table}` is missing");
     assert!(
         said.as_ref().is_some_and(|said| said.starts_with(&named)),
         "{said:?}"

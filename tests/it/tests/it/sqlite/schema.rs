@@ -1,7 +1,7 @@
 //! The tables, and who makes them.
 
 use super::*;
-use crate::harness::says_that_records_are_missing;
+use crate::harness::says_that_it_is_missing;
 
 #[tokio::test]
 async fn f27_tables_of_a_newer_release_are_left_alone() {
@@ -26,18 +26,19 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_table_of_records_that_is_gone_is_named() {
+async fn a_table_of_records_or_steps_that_is_gone_is_named() {
     let folder = folder();
     let (path, store, _) = claimed(&folder).await;
-    let gone = "DROP TABLE idempotent_records";
-    run(&mut side(&path).await, gone).await;
+    for table in ["idempotent_steps", "idempotent_records"] {
+        run(&mut side(&path).await, &format!("DROP TABLE {table}")).await;
 
-    for refused in [
-        store.check_schema().await,
-        store.migrate().await,
-        SqliteStore::open(&path).await.map(drop),
-    ] {
-        says_that_records_are_missing(refused, "idempotent_");
+        for refused in [
+            store.check_schema().await,
+            store.migrate().await,
+            SqliteStore::open(&path).await.map(drop),
+        ] {
+            says_that_it_is_missing(refused, table);
+        }
     }
 }
 

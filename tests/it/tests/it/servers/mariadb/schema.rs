@@ -8,7 +8,7 @@ use super::{
     AssertSqlSafe, MariaDb, MySqlStore, StoreErrorKind, kind, lazy, options, run, side, text, url,
 };
 use crate::{
-    harness::says_that_records_are_missing,
+    harness::says_that_it_is_missing,
     servers::{cancelled, prefix},
 };
 
@@ -100,15 +100,16 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn a_table_of_records_that_is_gone_is_named() {
+async fn a_table_of_records_or_steps_that_is_gone_is_named() {
     let prefix = prefix();
     let store = store(&prefix);
     store.migrate().await.expect("the tables are made");
-    let gone = format!("DROP TABLE {prefix}records");
-    run(&mut side(&url()).await, gone).await;
+    for table in ["steps", "records"].map(|table| format!("{prefix}{table}")) {
+        run(&mut side(&url()).await, format!("DROP TABLE {table}")).await;
 
-    for refused in [store.check_schema().await, store.migrate().await] {
-        says_that_records_are_missing(refused, &prefix);
+        for refused in [store.check_schema().await, store.migrate().await] {
+            says_that_it_is_missing(refused, &table);
+        }
     }
 }
 

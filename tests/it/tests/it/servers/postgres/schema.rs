@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::{Postgres, URL, run, side};
 use crate::{
-    harness::{in_time, says_that_records_are_missing},
+    harness::{in_time, says_that_it_is_missing},
     servers::{cancelled, prefix, url},
 };
 
@@ -49,14 +49,15 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn a_table_of_records_that_is_gone_is_named() {
+async fn a_table_of_records_or_steps_that_is_gone_is_named() {
     let prefix = prefix();
     let store = Postgres::open_at(&prefix).await;
-    let gone = format!("DROP TABLE {prefix}records");
-    run(&mut side(&url(URL)).await, gone).await;
+    for table in ["steps", "records"].map(|table| format!("{prefix}{table}")) {
+        run(&mut side(&url(URL)).await, format!("DROP TABLE {table}")).await;
 
-    for refused in [store.check_schema().await, store.migrate().await] {
-        says_that_records_are_missing(refused, &prefix);
+        for refused in [store.check_schema().await, store.migrate().await] {
+            says_that_it_is_missing(refused, &table);
+        }
     }
 }
 
