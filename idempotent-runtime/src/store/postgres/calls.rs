@@ -8,7 +8,7 @@ use super::{
     connection::{self, Right, Session},
     failure,
     packed::Unpacked,
-    rows::{self, MAX_SERIALIZATION_RETRIES, Protocol},
+    rows::{MAX_SERIALIZATION_RETRIES, Protocol},
     statements::{ANYWHERE, Statement, Statements, place},
 };
 use crate::{
@@ -67,14 +67,9 @@ impl ServerDialect for Statements {
 
     async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
-        let rows = rows::run(
-            session.connection,
-            self.protocol,
-            &self.load,
-            &[bytes(id.as_bytes())],
-            DOING,
-        )
-        .await?;
+        let rows = self
+            .run(session, &self.load, &[bytes(id.as_bytes())], DOING)
+            .await?;
         let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(&Unpacked::of(row, DOING)?, place::NOW, place::RECORD, DOING)
     }
@@ -89,14 +84,7 @@ impl ServerDialect for Statements {
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let values = sql::known(id, known);
-        let rows = rows::run(
-            session.connection,
-            self.protocol,
-            &self.again,
-            &values,
-            DOING,
-        )
-        .await?;
+        let rows = self.run(session, &self.again, &values, DOING).await?;
         let row = rows.first();
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
@@ -120,14 +108,7 @@ impl ServerDialect for Statements {
         for _ in 0..sql::ROUNDS {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
-            let rows = rows::run(
-                session.connection,
-                self.protocol,
-                &self.create,
-                &values,
-                DOING,
-            )
-            .await?;
+            let rows = self.run(session, &self.create, &values, DOING).await?;
             if let Some(row) = rows.first() {
                 let row = Unpacked::of(row, DOING)?;
                 return sql::swapped(&row, place::RECORD, next.version, DOING);
@@ -166,15 +147,9 @@ impl ServerDialect for Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows = rows::run_and_tell(
-            session.connection,
-            self.protocol,
-            statement,
-            values,
-            0,
-            DOING,
-        )
-        .await?;
+        let rows = self
+            .run_and_tell(session, statement, values, 0, DOING)
+            .await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // The look is not in the same statement: the snapshot of that may be older than the
@@ -195,15 +170,10 @@ impl ServerDialect for Statements {
             Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
-        let rows = rows::run_and_tell(
-            session.connection,
-            self.protocol,
-            &self.purge,
-            values,
-            MAX_SERIALIZATION_RETRIES,
-            DOING,
-        )
-        .await?;
+        let retries = MAX_SERIALIZATION_RETRIES;
+        let rows = self
+            .run_and_tell(session, &self.purge, values, retries, DOING)
+            .await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
@@ -217,14 +187,7 @@ impl ServerDialect for Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let rows = rows::run(
-            session.connection,
-            self.protocol,
-            &self.scan,
-            &values,
-            DOING,
-        )
-        .await?;
+        let rows = self.run(session, &self.scan, &values, DOING).await?;
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
     }
 
@@ -241,7 +204,7 @@ impl ServerDialect for Statements {
             Reads::Whole => &self.load_steps,
             Reads::Heads => &self.list_steps,
         };
-        let rows = rows::run(session.connection, self.protocol, statement, &values, DOING).await?;
+        let rows = self.run(session, statement, &values, DOING).await?;
         sql::steps(&rows, DOING)
     }
 
@@ -256,8 +219,8 @@ impl ServerDialect for Statements {
         let without = (seen.is_none() && !session.is_alone()).then(|| self.begin_step());
         let statement = without.as_ref().unwrap_or(&self.write_step);
         for _ in 0..sql::ROUNDS {
-            let (values, protocol) = (sql::step_written(call, seen, next), self.protocol);
-            let rows = rows::run(session.connection, protocol, statement, &values, DOING).await?;
+            let values = sql::step_written(call, seen, next);
+            let rows = self.run(session, statement, &values, DOING).await?;
             if !rows.is_empty() {
                 return Ok(StepWrite::Written);
             }
@@ -300,14 +263,7 @@ impl Statements {
         const DOING: &str = "waiting for a record";
         let seen = seen.to_bytes();
         let values = [bytes(id.as_bytes()), bytes(&seen)];
-        let rows = rows::run(
-            session.connection,
-            self.protocol,
-            &self.mark,
-            &values,
-            DOING,
-        )
-        .await?;
+        let rows = self.run(session, &self.mark, &values, DOING).await?;
         let Some(row) = rows.first() else {
             return Ok(Mark::Moved);
         };

@@ -8,7 +8,11 @@ use sqlx::{
     query::Query,
 };
 
-use super::{failure, statements::Statement};
+use super::{
+    connection::Session,
+    failure,
+    statements::{Statement, Statements},
+};
 use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
 /// How a statement reaches the server.
@@ -30,41 +34,44 @@ const ANOTHER: &str =
 /// its own.
 pub(super) const MAX_SERIALIZATION_RETRIES: u32 = 10;
 
-/// Runs a statement to its end.
-pub(super) async fn run(
-    connection: &mut PgConnection,
-    protocol: Protocol,
-    statement: &Statement,
-    values: &[Value<'_>],
-    doing: &'static str,
-) -> Result<Vec<PgRow>, StoreError> {
-    let rows = send(connection, protocol, statement, values).await;
-    check_identity(statement, rows, doing)
-}
+impl Statements {
+    /// Runs a statement to its end.
+    pub(super) async fn run(
+        &self,
+        session: &mut Session<'_>,
+        statement: &Statement,
+        values: &[Value<'_>],
+        doing: &'static str,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let rows = send(session.connection, self.protocol, statement, values).await;
+        check_identity(statement, rows, doing)
+    }
 
-/// The same for a statement whose last parameter is the channel. A record that a call waits for is
-/// told there.
-///
-/// It is sent again up to `retries` times if it gave way to another one that writes the same rows,
-/// as a strict isolation demands. `retries` is zero if it is a part of the application's
-/// transaction, which is lost then, or if its caller sends it again.
-pub(super) async fn run_and_tell(
-    connection: &mut PgConnection,
-    protocol: Protocol,
-    statement: &Statement,
-    mut values: Vec<Value<'_>>,
-    retries: u32,
-    doing: &'static str,
-) -> Result<Vec<PgRow>, StoreError> {
-    let mut retried = 0;
-    loop {
-        match send_and_tell(connection, protocol, statement, &mut values).await {
-            Err(error) if retried < retries && failure::gave_way(&error) => {
-                retried += 1;
-                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(retried)));
-                tokio::time::sleep(pause).await;
+    /// The same for a statement whose last parameter is the channel. A record that a call waits for
+    /// is told there.
+    ///
+    /// It is sent again up to `retries` times if it gave way to another one that writes the same
+    /// rows, as a strict isolation demands. `retries` is zero if it is a part of the application's
+    /// transaction, which is lost then, or if its caller sends it again.
+    pub(super) async fn run_and_tell(
+        &self,
+        session: &mut Session<'_>,
+        statement: &Statement,
+        mut values: Vec<Value<'_>>,
+        retries: u32,
+        doing: &'static str,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let mut retried = 0;
+        loop {
+            match send_and_tell(session.connection, self.protocol, statement, &mut values).await {
+                Err(error) if retried < retries && failure::gave_way(&error) => {
+                    retried += 1;
+                    let longest = 5 * u64::from(retried);
+                    let pause = Duration::from_millis(rand::random_range(1..=longest));
+                    tokio::time::sleep(pause).await;
+                }
+                rows => return check_identity(statement, rows, doing),
             }
-            rows => return check_identity(statement, rows, doing),
         }
     }
 }
