@@ -110,10 +110,8 @@ impl Consumer {
         for (place, first) in copies {
             ended[place] = ended[first].as_ref().map(Disposition::of_copy);
         }
-        ended
-            .into_iter()
-            .map(|ended| ended.unwrap_or_else(later))
-            .collect()
+        let ended = ended.into_iter();
+        ended.map(|ended| ended.unwrap_or_else(later)).collect()
     }
 }
 

@@ -1,10 +1,6 @@
 //! The error of a handler, beside the refusal of its call.
 
-use std::{
-    error::Error as StdError,
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::{error::Error as StdError, fmt, sync::Mutex};
 
 #[cfg(feature = "_sql")]
 use crate::transaction::RetryIf;
@@ -12,6 +8,7 @@ use crate::{
     error::{BoxError, Error, mark},
     outcome::{Encoder, OnError, OutOfOrder, Outline, Stored},
     policy::Verdict,
+    value::lock,
 };
 
 /// Why a message has no effect of its own.
@@ -78,20 +75,19 @@ impl<P> VerdictRecorder<P> {
 
     /// The same, where an error that cannot be read back is kept as a mark only.
     pub(crate) fn exact(inner: P) -> Self {
-        let is_exact = true;
         Self {
-            is_exact,
+            is_exact: true,
             ..Self::new(inner)
         }
     }
 
     fn note(&self, verdict: Verdict) {
-        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
+        *lock(&self.noted) = verdict;
     }
 
     /// The verdict that was given last.
     pub(crate) fn noted(&self) -> Verdict {
-        *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.noted)
     }
 }
 

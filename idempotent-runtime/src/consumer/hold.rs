@@ -1,15 +1,19 @@
 //! Keeps the broker's hold on a message while its handler runs.
 
 use std::{
-    fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{Mutex, PoisonError},
-    task::Poll,
+    sync::Mutex,
     time::Duration,
 };
 
-use crate::{attempt::Attempt, clock::Timer, error::BoxError, race::race};
+use crate::{
+    attempt::Attempt,
+    clock::Timer,
+    error::BoxError,
+    race::race,
+    value::{lock, opaque},
+};
 
 type Extending<'a> = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>>;
 
@@ -19,15 +23,7 @@ pub(super) struct KeepAlive<'a> {
     pub(super) extend: Box<dyn Fn() -> Extending<'a> + Send + Sync + 'a>,
 }
 
-impl fmt::Debug for KeepAlive<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let visibility = &self.visibility;
-        let mut shown = f.debug_struct("KeepAlive");
-        shown
-            .field("visibility", visibility)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(KeepAlive<'a>, |it| visibility = it.visibility);
 
 /// The attempt that runs the handler, and whether the broker still holds the message for it.
 #[derive(Debug, Default)]
@@ -38,7 +34,7 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn begins(&self, attempt: &Attempt) {
-        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt.clone());
+        *lock(&self.attempt) = Some(attempt.clone());
         if self.is_lost() {
             attempt.lose();
         }
@@ -54,26 +50,25 @@ impl Hold {
 
     /// Whether the broker may have given the message to another consumer.
     pub(super) fn is_lost(&self) -> bool {
-        *self.is_lost.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.is_lost)
     }
 
     /// Whether the attempt has lost its lease.
     pub(super) fn has_lost_lease(&self) -> bool {
-        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = lock(&self.attempt);
         !self.is_lost() && attempt.as_ref().is_some_and(Attempt::is_lost)
     }
 
     /// Whether steps of the attempt, or of one before it, have undos that are open.
     pub(super) fn keeps_undos(&self) -> bool {
-        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = lock(&self.attempt);
         let steps = attempt.as_ref().and_then(Attempt::steps);
         steps.is_some_and(|steps| steps.undos().are_kept())
     }
 
     fn lose(&self) {
-        *self.is_lost.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(attempt) = &*attempt {
+        *lock(&self.is_lost) = true;
+        if let Some(attempt) = &*lock(&self.attempt) {
             // The lease is kept: no other attempt may run while this one does.
             attempt.lose();
         }
@@ -94,10 +89,7 @@ impl KeepAlive<'_> {
             if is_extending && extending.as_mut().poll(cx).is_ready() {
                 is_extending = false;
             }
-            match call.as_mut().poll(cx) {
-                Poll::Ready(output) => Poll::Ready(output),
-                Poll::Pending => Poll::Pending,
-            }
+            call.as_mut().poll(cx)
         })
         .await
     }
@@ -107,10 +99,8 @@ impl KeepAlive<'_> {
         let mut last = timer.now();
         loop {
             let ends = last.saturating_add(self.visibility);
-            let next = self.visibility / 3;
-            timer
-                .sleep(next.min(ends.saturating_sub(timer.now())))
-                .await;
+            let left = ends.saturating_sub(timer.now());
+            timer.sleep(left.min(self.visibility / 3)).await;
             if hold.has_lost_lease() {
                 return;
             }

@@ -71,13 +71,9 @@ pub struct Unnumbered;
 pub struct Numbered;
 
 fn call_of(settings: &Settings, key: Result<Key, KeyError>) -> Call {
+    let (handle, operation) = (&settings.handle, &settings.operation);
     let identity = (settings.scope.clone().map(Ok), key);
-    Call::reserved(
-        &settings.handle,
-        &settings.operation,
-        identity,
-        settings.policy,
-    )
+    Call::reserved(handle, operation, identity, settings.policy)
 }
 
 /// Bytes that are hashed as they are.
@@ -323,10 +319,9 @@ impl<'a, P, N> Delivery<'a, P, N> {
             true => judge.retry(None),
             false => judge.judge(result, &report),
         };
-        let disposition = match hold.keeps_undos() {
-            true => judge.park(disposition, &id).await,
-            false => disposition,
-        };
+        if hold.keeps_undos() {
+            return decided(judge.park(disposition, &id).await, Some(id));
+        }
         decided(disposition, Some(id))
     }
 }

@@ -1,7 +1,6 @@
 //! Deletes the records that are not needed any more, once or again and again.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,6 +15,7 @@ use crate::{
     observe::Observers,
     race::{race, survive},
     store::{Store, StoreError, StoreErrorKind},
+    value::opaque,
 };
 
 /// How many records a purge asks the store to delete at once: few enough that a call which meets a
@@ -120,13 +120,7 @@ impl Drop for PurgeTask {
     }
 }
 
-impl fmt::Debug for PurgeTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PurgeTask")
-            .field("is_over", &self.stop.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(PurgeTask, |it| is_over = it.stop.is_closed());
 
 /// The purgers of a handle, for its shutdown.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use crate::{
     framing::{Hex, write_framed},
     record::Version,
     sha256::sha256,
+    value::opaque,
 };
 
 /// A message that is to be sent once its transaction has committed.
@@ -159,12 +160,9 @@ impl Message {
     }
 }
 
-impl fmt::Debug for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Keys and payloads name customers and orders, and debug output ends up in logs.
-        f.debug_struct("Message")
-            .field("topic", &self.topic)
-            .field("payload", &format_args!("{} bytes", self.payload.len()))
-            .finish_non_exhaustive()
-    }
-}
+// Keys and payloads name customers and orders, and debug output ends up in logs.
+opaque!(
+    Message,
+    |it| topic = it.topic,
+    payload = format_args!("{} bytes", it.payload.len())
+);

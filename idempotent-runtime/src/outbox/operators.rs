@@ -130,9 +130,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
                AND message.number = (SELECT earlier.number FROM {messages} AS earlier WHERE earlier.message_key = {place}
                    ORDER BY earlier.number LIMIT 1)"
         );
-        let discard = self
-            .tables
-            .set_aside::<DB>(&format!("id = {message}"), reason)
+        let meant = format!("id = {message}");
+        let discard = self.tables.set_aside::<DB>(&meant, reason)
             + &format!("DELETE FROM {claims} WHERE message_key = {place}");
         let is_it = self.run(DOING, WRITING, async |connection| {
             let is_it =

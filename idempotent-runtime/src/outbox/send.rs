@@ -216,9 +216,8 @@ fn key_of(message: &Message, id: &str) -> Vec<u8> {
     match &message.key {
         Some(key) => [&[OF_A_KEY], key.as_bytes()].concat(),
         None => {
-            let sum = id
-                .bytes()
-                .fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+            let add = |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte);
+            let sum = id.bytes().fold(0, add);
             vec![OF_A_LANE, sum % LANES]
         }
     }

@@ -4,7 +4,7 @@ mod hasher;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt, mem,
+    mem,
     sync::Arc,
     time::Duration,
 };
@@ -22,6 +22,7 @@ use crate::{
         waiters::{Waiter, Waiters},
     },
     sync::{Mutex, MutexGuard, PoisonError},
+    value::opaque,
 };
 
 /// Keeps records in this process's memory: for tests, and for services of one process that may
@@ -259,13 +260,7 @@ impl Default for MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("clock", &self.clock)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(MemoryStore, |it| clock = it.clock);
 
 const SHARDS: usize = 64;
 

@@ -3,7 +3,7 @@
 use std::{
     fmt::Display,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::{
     identity::RecordId,
     store::waiters::{Waiters, look::PollInterval},
+    value::lock,
 };
 
 /// How long nothing is heard before the connection is tried out, or closed if no call waits for
@@ -98,7 +99,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Begins to listen, unless it does already, on the runtime of the caller.
     pub(crate) fn begin<C: Channel>(&self, waiters: &Arc<Waiters>, channel: impl FnOnce() -> C) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = lock(&self.task);
         // Finished also means that the runtime it ran on has shut down.
         if task.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
@@ -125,8 +126,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = task {
+        if let Some(task) = &*lock(&self.task) {
             task.abort();
         }
     }

@@ -7,7 +7,6 @@
 //! answered, and rolled back later.
 
 use std::{
-    fmt,
     ops::{Deref, DerefMut},
     sync::{Arc, Mutex},
     time::Duration,
@@ -21,7 +20,7 @@ use tokio::{
 };
 
 use super::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
-use crate::value::lock;
+use crate::value::{lock, opaque};
 
 /// A server that connections are opened to.
 pub(crate) trait Server: Clone + Send + Sync {
@@ -311,15 +310,8 @@ impl<S: Server> DerefMut for PooledConnection<'_, S> {
     }
 }
 
-impl<S: Server> fmt::Debug for ConnectionPool<S> {
-    /// Without the server, which knows the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionPool")
-            .field("limits", &self.limits)
-            .field("free", &self.permits.available_permits())
-            .finish_non_exhaustive()
-    }
-}
+// Without the server, which knows the password.
+opaque!(ConnectionPool<S: Server>, |it| limits = it.limits, free = it.permits.available_permits());
 
 #[cfg(test)]
 mod tests;

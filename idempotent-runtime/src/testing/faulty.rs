@@ -4,7 +4,6 @@ mod fault;
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -21,7 +20,7 @@ use crate::{
         JoinedConnection, StepWrite, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
     },
     testing::through::through,
-    value::lock,
+    value::{lock, opaque},
 };
 
 /// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones
@@ -54,14 +53,7 @@ struct Plan {
     under_way: u64,
 }
 
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("faults", &self.faults)
-            .field("calls", &self.calls)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Plan, |it| faults = it.faults, calls = it.calls);
 
 impl FaultyStore {
     /// Wraps `store`, without faults.

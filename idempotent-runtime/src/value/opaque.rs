@@ -1,11 +1,16 @@
-//! Types whose contents are not shown.
+//! Types whose contents are not shown, or only in part.
 
-/// Implements `Debug` for a type by its name alone.
+/// Implements `Debug` for a type by its name, and by the values that are named behind it.
 macro_rules! opaque {
-    ($name:ident $(<$($parameter:tt),*>)?) => {
-        impl$(<$($parameter),*>)? std::fmt::Debug for $name$(<$($parameter),*>)? {
+    ($name:ident $(<$($parameter:tt $(: $bound:path)?),*>)? $(, |$it:ident| $($field:ident = $value:expr),+)?) => {
+        impl$(<$($parameter $(: $bound)?),*>)? std::fmt::Debug for $name$(<$($parameter),*>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+                let mut shown = f.debug_struct(stringify!($name));
+                $(
+                    let $it = self;
+                    $(shown.field(stringify!($field), &$value);)+
+                )?
+                shown.finish_non_exhaustive()
             }
         }
     };

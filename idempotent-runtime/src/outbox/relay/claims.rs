@@ -105,8 +105,8 @@ impl<DB: OutboxDatabase> Claims<'_, DB> {
     pub(super) async fn claim(&mut self, after: &[u8]) -> Result<Walk, StoreError> {
         let walk = answered(DB::walk(self.connection, self.tables, after));
         let met = walk.await?;
-        let due: Vec<_> = met.iter().filter(|it| it.is_due).collect();
-        let due: Vec<_> = due.into_iter().map(|it| &*it.place).collect();
+        let due = met.iter().filter(|it| it.is_due);
+        let due: Vec<_> = due.map(|it| &*it.place).collect();
         if !due.is_empty() {
             let text = DB::claim(self.tables, &due, self.token, micros(self.lease));
             self.query(text).await?;

@@ -40,10 +40,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 const LONGEST_ASKED: Duration = Duration::from_secs(10 * 60);
 
 fn backoff(times: u32) -> Duration {
-    let longest = SHORTEST
-        .saturating_mul(2_u32.saturating_pow(times))
-        .min(LONGEST);
-    longest.mul_f64(rand::random_range(0.5..=1.0))
+    let longest = SHORTEST.saturating_mul(2_u32.saturating_pow(times));
+    longest.min(LONGEST).mul_f64(rand::random_range(0.5..=1.0))
 }
 
 /// The pause that the receiver asks for.
@@ -103,9 +101,8 @@ impl Failures {
         for (envelope, error) in failed {
             let before = self.suspects.fail(envelope, now);
             let topic = self.topics.entry(envelope.topic.clone()).or_default();
-            let goes_on = before
-                .as_ref()
-                .is_some_and(|before| topic.confirmed > Some(before.last));
+            let last = before.as_ref().map(|before| before.last);
+            let goes_on = last.is_some() && topic.confirmed > last;
             let is_culprit = goes_on && unanswered == 1;
             if is_culprit && !is_answer(error) {
                 self.suspects.convict(envelope);
@@ -115,9 +112,8 @@ impl Failures {
                 continue;
             }
             let is_alone = before.is_some_and(|before| before.is_alone);
-            let pause = outages
-                .entry(&envelope.topic)
-                .or_insert_with(|| of_topic(topic.outage(is_alone, now)));
+            let pause = outages.entry(&envelope.topic);
+            let pause = pause.or_insert_with(|| of_topic(topic.outage(is_alone, now)));
             pause.after = pause.after.max(topic.wait(error, now));
             pause.places.push(envelope.place.clone());
         }
@@ -205,9 +201,10 @@ fn of_topic(after: Duration) -> Pause {
 fn attempted(envelope: &Envelope, error: &PublishError, settings: &Settings) -> Pause {
     let attempts = envelope.attempts.saturating_add(1);
     let parks = envelope.key.is_some() && settings.on_poison == OnPoison::Park;
-    let end = match parks {
-        true => Spent::Parked,
-        false => Spent::SetAside,
+    let end = if parks {
+        Spent::Parked
+    } else {
+        Spent::SetAside
     };
     Pause {
         places: vec![envelope.place.clone()],

@@ -134,8 +134,8 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
                     let table = &self.outbox.tables.messages;
                     tracing::warn!(%error, place, table, "a relay could not do its work, and tries again");
                     self.connection = None;
-                    self.old_tokens
-                        .push(std::mem::replace(&mut self.token, token()));
+                    let old = std::mem::replace(&mut self.token, token());
+                    self.old_tokens.push(old);
                     self.held_until = None;
                     pause = rest(&signal.wake, pause, pauses).await;
                 }
@@ -165,9 +165,10 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             return Ok(Round::Again);
         }
         let has_written = sleep.announce(&mut self.claims().await?, pause).await?;
-        Ok(match has_written {
-            true => Round::Again,
-            false => Round::Rest,
+        Ok(if has_written {
+            Round::Again
+        } else {
+            Round::Rest
         })
     }
 
@@ -249,8 +250,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             }
         }
         self.claims().await?.delete(&confirmed, is_late).await?;
-        let pauses = self.failures.settle(&confirmed, &failed, &self.settings);
-        for pause in pauses {
+        for pause in self.failures.settle(&confirmed, &failed, &self.settings) {
             let is_held = self.claims().await?.pause(&pause).await?;
             if let Some(attempt) = pause.attempt.filter(|_| is_held) {
                 self.failures.tell(&attempt);
@@ -280,8 +280,8 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         let walk = self.claims().await?.claim(&walked).await?;
         let mut ages = std::mem::take(&mut self.ages);
         let mut claims = self.claims().await?;
-        let measured = ages.measure(&mut claims, walked.is_empty(), &walk.met);
-        let measured = measured.await;
+        let measuring = ages.measure(&mut claims, walked.is_empty(), &walk.met);
+        let measured = measuring.await;
         self.ages = ages;
         measured?;
         if walk.has_claimed {
@@ -313,8 +313,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     /// been over in between.
     async fn publish(&mut self, batch: &[Envelope]) -> Result<(BatchResults, bool), StoreError> {
         let ends = Instant::now() + self.settings.publish_timeout;
-        let (connection, token) = (self.connection.take(), self.token);
-        let (mut connection, mut was_late) = (connection, false);
+        let (mut connection, token, mut was_late) = (self.connection.take(), self.token, false);
         let mut publishing = pin!(survive(async { self.publisher.publish(batch).await }));
         loop {
             let next = (Instant::now() + self.settings.lease / 3).min(ends);

@@ -50,16 +50,13 @@ impl MySqlBuilder {
     }
 
     fn place(self, place: ServerPlace<MySqlConnectOptions>) -> Result<MySqlStore, StoreError> {
+        let Settings { limits, prefix } = self.settings;
         let server = MySql {
             place,
-            lock_wait: self.settings.limits.answer / 2,
+            lock_wait: limits.answer / 2,
             plain: self.plain,
         };
-        Ok(MySqlStore::over(
-            server,
-            self.settings.limits,
-            self.settings.prefix?,
-        ))
+        Ok(MySqlStore::over(server, limits, prefix?))
     }
 }
 

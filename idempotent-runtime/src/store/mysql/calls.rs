@@ -201,15 +201,14 @@ impl ServerDialect for Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load_current(session, call).await?;
-            let steps = self
-                .load_steps(session, call, &next.name.alone(), Reads::Whole)
-                .await?;
+            let names = next.name.alone();
+            let steps = self.load_steps(session, call, &names, Reads::Whole).await?;
             // Beside a trigger of the application's the server forgets what it was to tell.
             let stands = steps.first();
             if stands.is_some_and(|step| step.version == next.version) {
                 return Ok(StepWrite::Written);
             }
-            if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
+            if let Some(refused) = sql::step_refused(next, snapshot, stands) {
                 return Ok(refused);
             }
         }
@@ -331,11 +330,9 @@ impl Statements {
         let failed = |error| failure::of(error, PURGING);
         let values = [limit.into(), micros(keep)].map(|number| Value::Number(Some(number)));
         let expired = connection.fetch_all(query(&self.expired, &values)).await;
-        let gone: Vec<_> = expired
-            .map_err(failed)?
-            .iter()
-            .map(|row| sql::id(row, PURGING))
-            .collect::<Result<_, _>>()?;
+        let expired = expired.map_err(failed)?;
+        let gone = expired.iter().map(|row| sql::id(row, PURGING));
+        let gone: Vec<_> = gone.collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
             let delete = sqlx::raw_sql(AssertSqlSafe(self.delete(batch)));
             connection.execute(delete).await.map_err(failed)?;
@@ -363,14 +360,11 @@ async fn look(
 ) -> Result<Snapshot, StoreError> {
     const DOING: &str = "loading a record";
     let answer = run(session, statement, &[bytes(id.as_bytes())], DOING).await?;
-    let row = answer
-        .rows
-        .first()
-        .ok_or_else(|| match session.is_alone() {
-            true => sql::no_row(DOING),
-            false => sql::version::is_elsewhere(DOING),
-        })?;
-    sql::snapshot(row, 0, 1, DOING)
+    match answer.rows.first() {
+        Some(row) => sql::snapshot(row, 0, 1, DOING),
+        None if session.is_alone() => Err(sql::no_row(DOING)),
+        None => Err(sql::version::is_elsewhere(DOING)),
+    }
 }
 
 /// Whether a draft keeps anything that its stamp holds.

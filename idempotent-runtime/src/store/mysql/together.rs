@@ -99,12 +99,10 @@ impl Known<'_> {
             };
         }
         let previous = self.previous.as_ref();
-        match answer.affected {
-            0 => Written::Refused,
-            _ => {
-                stamped(next, previous, answer.server_time).map_or(Written::Untold, Written::Stands)
-            }
+        if answer.affected == 0 {
+            return Written::Refused;
         }
+        stamped(next, previous, answer.server_time).map_or(Written::Untold, Written::Stands)
     }
 }
 
@@ -125,12 +123,8 @@ impl Statements {
         }
         let mut told = Vec::new();
         let sent = send(&mut connected.connection, message, &mut told).await;
-        answers.extend(
-            writes
-                .iter()
-                .zip(&told)
-                .map(|(write, answer)| write.read(answer)),
-        );
+        let read = writes.iter().zip(&told);
+        answers.extend(read.map(|(write, answer)| write.read(answer)));
         let Err(error) = sent else {
             return Ok(());
         };
@@ -272,11 +266,10 @@ impl WriteTogether for MySqlStore {
             };
             failed = inner.connections.run(WRITING, writing).await.err();
         }
+        let is_shown = |answer: &Written| matches!(answer, Written::Refused | Written::Untold);
         let refused = writes.iter().zip(&answers);
-        let refused: Vec<_> = refused
-            .filter(|(_, answer)| matches!(answer, Written::Refused | Written::Untold))
-            .map(|(write, _)| write.id)
-            .collect();
+        let refused = refused.filter(|(_, answer)| is_shown(answer));
+        let refused: Vec<_> = refused.map(|(write, _)| write.id).collect();
         let mut shown = match refused.is_empty() {
             true => HashMap::new(),
             // A write that finds nothing here goes alone, and meets the same error.
@@ -341,9 +334,9 @@ impl Inner {
             // If it is another version, the write is refused, whatever this says.
             let snapshot = shown.remove(&known.write.id);
             let record = snapshot.and_then(|snapshot| snapshot.record);
-            known.previous = record
-                .map(|record| Record::clone(&record))
-                .or(known.previous.take());
+            if let Some(record) = record {
+                known.previous = Some(Record::clone(&record));
+            }
         }
     }
 

@@ -46,7 +46,7 @@ fn in_seconds(seconds: u64) -> Moment {
 }
 
 #[track_caller]
-fn fails_as<T: fmt::Debug + PartialEq>(answer: Result<T, StoreError>, kind: StoreErrorKind) {
+fn fails_as<T: std::fmt::Debug + PartialEq>(answer: Result<T, StoreError>, kind: StoreErrorKind) {
     assert_eq!(answer.map_err(|error| error.kind()), Err(kind));
 }
 

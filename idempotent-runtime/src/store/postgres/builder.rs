@@ -76,11 +76,7 @@ impl PostgresBuilder {
     }
 
     fn place(self, place: ServerPlace<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
-        Ok(PostgresStore::over(
-            place,
-            self.settings.limits,
-            self.protocol,
-            self.settings.prefix?,
-        ))
+        let Settings { limits, prefix } = self.settings;
+        Ok(PostgresStore::over(place, limits, self.protocol, prefix?))
     }
 }

@@ -67,9 +67,8 @@ impl ServerDialect for Statements {
 
     async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
-        let rows = self
-            .run(session, &self.load, &[bytes(id.as_bytes())], DOING)
-            .await?;
+        let id = [bytes(id.as_bytes())];
+        let rows = self.run(session, &self.load, &id, DOING).await?;
         let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(&Unpacked::of(row, DOING)?, place::NOW, place::RECORD, DOING)
     }
@@ -147,10 +146,8 @@ impl ServerDialect for Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows = self
-            .run_and_tell(session, statement, values, 0, DOING)
-            .await?;
-        match rows.first() {
+        let written = self.run_and_tell(session, statement, values, 0, DOING);
+        match written.await?.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // The look is not in the same statement: the snapshot of that may be older than the
             // version that was in the way.
@@ -171,10 +168,8 @@ impl ServerDialect for Statements {
             Value::Text(Some(&*self.channel)),
         ];
         let retries = MAX_SERIALIZATION_RETRIES;
-        let rows = self
-            .run_and_tell(session, &self.purge, values, retries, DOING)
-            .await?;
-        rows.iter().map(|row| sql::id(row, DOING)).collect()
+        let rows = self.run_and_tell(session, &self.purge, values, retries, DOING);
+        rows.await?.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
     async fn scan(
@@ -267,11 +262,8 @@ impl Statements {
         let Some(row) = rows.first() else {
             return Ok(Mark::Moved);
         };
-        let stands = row.try_get(0);
-        Ok(match stands.map_err(|error| failure::of(error, DOING))? {
-            true => Mark::Stands,
-            false => Mark::Locked,
-        })
+        let stands = row.try_get(0).map_err(|error| failure::of(error, DOING))?;
+        Ok(if stands { Mark::Stands } else { Mark::Locked })
     }
 }
 

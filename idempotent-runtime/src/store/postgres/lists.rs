@@ -27,9 +27,8 @@ pub(super) fn listed(types: &[&str]) -> String {
 }
 
 fn named(types: &[&str]) -> String {
-    let names: Vec<_> = (1..=types.len())
-        .map(|number| format!("c{number}"))
-        .collect();
+    let names = (1..=types.len()).map(|number| format!("c{number}"));
+    let names: Vec<_> = names.collect();
     format!("many ({})", names.join(", "))
 }
 
@@ -58,9 +57,8 @@ pub(super) async fn send(
         }
         Protocol::Simple => {
             let text = written_out(&statement.text, types, rows, channel);
-            connection
-                .fetch_all(sqlx::raw_sql(AssertSqlSafe(text)))
-                .await
+            let query = sqlx::raw_sql(AssertSqlSafe(text));
+            connection.fetch_all(query).await
         }
     }
 }
@@ -71,30 +69,27 @@ fn bind<'q, 'v>(
     column: impl Iterator<Item = &'v Value<'v>>,
 ) -> Query<'q, Postgres, PgArguments> {
     match kind {
-        "bytea" => query.bind(
-            column
-                .map(|value| match value {
-                    Value::Bytes(bytes) => bytes.as_deref().map(<[u8]>::to_vec),
-                    _ => None,
-                })
-                .collect::<Vec<_>>(),
-        ),
-        "text" => query.bind(
-            column
-                .map(|value| match value {
-                    Value::Text(text) => text.map(without_nul).map(Cow::into_owned),
-                    _ => None,
-                })
-                .collect::<Vec<_>>(),
-        ),
-        _ => query.bind(
-            column
-                .map(|value| match value {
-                    Value::Number(number) => *number,
-                    _ => None,
-                })
-                .collect::<Vec<_>>(),
-        ),
+        "bytea" => {
+            let values = column.map(|value| match value {
+                Value::Bytes(bytes) => bytes.as_deref().map(<[u8]>::to_vec),
+                _ => None,
+            });
+            query.bind(values.collect::<Vec<_>>())
+        }
+        "text" => {
+            let values = column.map(|value| match value {
+                Value::Text(text) => text.map(without_nul).map(Cow::into_owned),
+                _ => None,
+            });
+            query.bind(values.collect::<Vec<_>>())
+        }
+        _ => {
+            let values = column.map(|value| match value {
+                Value::Number(number) => *number,
+                _ => None,
+            });
+            query.bind(values.collect::<Vec<_>>())
+        }
     }
 }
 

@@ -97,10 +97,8 @@ impl Statements {
             }
             rows => check_identity(&self.replace_all, rows, WRITING)?,
         };
-        let versions: HashMap<_, _> = writes
-            .iter()
-            .map(|write| (write.id, write.next.version))
-            .collect();
+        let versions = writes.iter().map(|write| (write.id, write.next.version));
+        let versions: HashMap<_, _> = versions.collect();
         let stamp = |row| {
             let id = sql::id_at(row, ID, WRITING)?;
             let version = versions.get(&id).copied();
@@ -186,9 +184,8 @@ impl Inner {
         let mut parts = vec![writes];
         while let Some(part) = parts.pop() {
             let writing = async |connected: &mut Connected| {
-                self.statements
-                    .replace_all(&mut connected.connection, part)
-                    .await
+                let connection = &mut connected.connection;
+                self.statements.replace_all(connection, part).await
             };
             match self.connections.run(WRITING, writing).await {
                 Ok(Some(written)) => stamps.extend(written),
@@ -206,9 +203,8 @@ impl Inner {
 
     async fn load_all(&self, ids: &[RecordId]) -> Result<HashMap<RecordId, Snapshot>, StoreError> {
         let looking = async |connected: &mut Connected| {
-            self.statements
-                .load_all(&mut connected.connection, ids)
-                .await
+            let connection = &mut connected.connection;
+            self.statements.load_all(connection, ids).await
         };
         self.connections.run_again(LOOKING, looking).await
     }

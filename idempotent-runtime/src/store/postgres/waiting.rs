@@ -20,9 +20,8 @@ impl Inner {
     /// Notes that a call waits while version `seen` stands.
     pub(super) async fn mark(&self, id: &RecordId, seen: Version) -> Result<Mark, StoreError> {
         let marking = async |connected: &mut Connected| {
-            self.statements
-                .mark(&mut connected.session(), id, seen)
-                .await
+            let session = &mut connected.session();
+            self.statements.mark(session, id, seen).await
         };
         self.connections.run("waiting for a record", marking).await
     }

@@ -4,7 +4,7 @@
 mod open;
 mod source;
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 #[cfg(feature = "redis-cluster")]
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
@@ -14,7 +14,10 @@ use tokio::{sync::watch, time::timeout};
 use self::open::{Asking, Made, NO_NODE_SILENT, NOT_SILENT, Open};
 pub(super) use self::source::{Limits, Line, Source};
 use super::{failure, scripts::Text};
-use crate::store::{StoreError, StoreErrorKind, moment::Moment};
+use crate::{
+    store::{StoreError, StoreErrorKind, moment::Moment},
+    value::opaque,
+};
 
 const LATE: &str = "no connection was made in time";
 
@@ -331,14 +334,8 @@ fn text(value: Value, doing: &'static str) -> Result<String, StoreError> {
     })
 }
 
-impl fmt::Debug for Link {
-    /// Without the source, which knows the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
+// Without the source, which knows the password.
+opaque!(Link, |it| limits = it.limits);
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,6 @@ mod walk;
 
 use std::{
     collections::BTreeSet,
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -51,7 +50,7 @@ use crate::{
         version_cache::VersionCache,
         waiters::{Waiters, look::PollInterval},
     },
-    value::lock,
+    value::{lock, opaque},
 };
 
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with
@@ -109,16 +108,13 @@ impl RedisStore {
 
 impl Inner {}
 
-impl fmt::Debug for RedisStore {
-    /// Without the places, which know the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore")
-            .field("prefix", &self.inner.prefix)
-            .field("link", &self.inner.link)
-            .field("at_most_once", &self.inner.at_most_once)
-            .finish_non_exhaustive()
-    }
-}
+// Without the places, which know the password.
+opaque!(
+    RedisStore,
+    |it| prefix = it.inner.prefix,
+    link = it.inner.link,
+    at_most_once = it.inner.at_most_once
+);
 
 #[async_trait]
 impl Store for RedisStore {

@@ -215,21 +215,18 @@ impl<R: Row> Cell<'_, R> {
     }
 
     pub(super) fn bytes(&self) -> Result<Option<Vec<u8>>, Damaged> {
-        self.row
-            .bytes(self.place)
-            .map_err(|cause| self.damaged(cause))
+        let bytes = self.row.bytes(self.place);
+        bytes.map_err(|cause| self.damaged(cause))
     }
 
     fn optional_text(&self) -> Result<Option<String>, Damaged> {
-        self.row
-            .text(self.place)
-            .map_err(|cause| self.damaged(cause))
+        let text = self.row.text(self.place);
+        text.map_err(|cause| self.damaged(cause))
     }
 
     pub(super) fn number(&self) -> Result<Option<i64>, Damaged> {
-        self.row
-            .number(self.place)
-            .map_err(|cause| self.damaged(cause))
+        let number = self.row.number(self.place);
+        number.map_err(|cause| self.damaged(cause))
     }
 
     pub(super) fn damaged(&self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Damaged {

@@ -22,16 +22,12 @@ pub(crate) struct UnsafePrefix(String);
 
 impl TablePrefix {
     fn new(prefix: &str) -> Result<Self, UnsafePrefix> {
-        let letters = prefix
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let begins = prefix
-            .bytes()
-            .next()
-            .is_some_and(|byte| !byte.is_ascii_digit());
-        let reserved = ["sqlite_", "pg_"]
-            .iter()
-            .any(|reserved| prefix.to_ascii_lowercase().starts_with(reserved));
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let letters = prefix.bytes().all(is_letter);
+        let first = prefix.bytes().next();
+        let begins = first.is_some_and(|byte| !byte.is_ascii_digit());
+        let lower = prefix.to_ascii_lowercase();
+        let reserved = lower.starts_with("sqlite_") || lower.starts_with("pg_");
         if letters && begins && !reserved && prefix.len() <= LONGEST {
             Ok(Self(prefix.into()))
         } else {

@@ -5,9 +5,12 @@
 //! from which version on builds can use the tables once it is taken, and the database keeps that.
 //! An older build goes on if a newer release left it room.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
+use crate::{
+    store::{StoreError, StoreErrorKind, sql::TablePrefix},
+    value::lock,
+};
 
 /// A step as it was released.
 #[derive(Clone, Debug)]
@@ -66,12 +69,10 @@ pub(crate) fn check(found: Found, known: usize, doing: &'static str) -> Result<(
     if is_usable(found, known, doing)? {
         return Ok(());
     }
-    Err(
-        StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
-            "the schema has version {}, this build needs {known}: run `migrate()`",
-            found.version
-        )),
-    )
+    let version = found.version;
+    let source =
+        format!("the schema has version {version}, this build needs {known}: run `migrate()`");
+    Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source))
 }
 
 /// Tells the id of the store, which the first step drew: by it a claim inside a transaction of the
@@ -94,15 +95,11 @@ impl<S> Default for Inside<S> {
 
 impl<S> Inside<S> {
     pub(crate) fn get(&self) -> Option<Arc<S>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0).clone()
     }
 
     pub(crate) fn set(&self, statements: S) {
-        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *inside = Some(Arc::new(statements));
+        *lock(&self.0) = Some(Arc::new(statements));
     }
 }
 
@@ -134,10 +131,9 @@ pub(crate) fn note(prefix: &TablePrefix, reached: Found, now: &str) -> String {
 pub fn missing(steps: &[SchemaStep], found: Found) -> impl Iterator<Item = (Found, &SchemaStep)> {
     let done = usize::try_from(found.version).unwrap_or(0);
     (1..).zip(steps).skip(done).map(|(version, step)| {
-        let usable_from = step.usable_from;
         let found = Found {
             version,
-            usable_from,
+            usable_from: step.usable_from,
         };
         (found, step)
     })

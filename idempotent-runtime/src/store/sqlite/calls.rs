@@ -105,9 +105,8 @@ impl Statements {
                 }
             }
         }
-        applied
-            .map(Swap::Applied)
-            .ok_or_else(|| sql::no_row(CLAIMING))
+        let applied = applied.map(Swap::Applied);
+        applied.ok_or_else(|| sql::no_row(CLAIMING))
     }
 
     /// Puts `next` where version `seen` stands.
@@ -145,11 +144,9 @@ impl Statements {
         let query = ids.fold(query, |query, id| query.bind(&id[..]));
         let rows = each(connection, query, &self.looks, claims.len()).await?;
         let answers = rows.into_iter().zip(claims);
-        Ok(answers
-            .map(|(row, claim)| {
-                row.map(|row| sql::swapped(&row, RECORD, claim.next.version, CLAIMING))
-            })
-            .collect())
+        let read = |row, claim: &Write| sql::swapped(&row, RECORD, claim.next.version, CLAIMING);
+        let answers = answers.map(|(row, claim)| row.map(|row| read(row, claim)));
+        Ok(answers.collect())
     }
 
     /// Puts several drafts where their callers saw that nothing stands, or each where its version
@@ -170,12 +167,11 @@ impl Statements {
         let query = parameters.fold(query(&together.of(writes.len())), rows::bind);
         let rows = each(connection, query, together, writes.len()).await?;
         let answers = rows.into_iter().zip(writes);
-        Ok(answers
-            .map(|(row, write)| {
-                let row = row.ok_or_else(|| sql::no_row(TOGETHER))?;
-                sql::swapped(&row, RECORD, write.next.version, TOGETHER)
-            })
-            .collect())
+        let read = |(row, write): (Option<_>, &Write)| {
+            let row = row.ok_or_else(|| sql::no_row(TOGETHER))?;
+            sql::swapped(&row, RECORD, write.next.version, TOGETHER)
+        };
+        Ok(answers.map(read).collect())
     }
 
     pub(super) async fn purge(
@@ -260,9 +256,8 @@ fn written(
     seen: Option<Version>,
     next: &Draft,
 ) -> Query<'static, Sqlite, SqliteArguments> {
-    sql::written(id, seen, next)
-        .into_iter()
-        .fold(query(text), rows::bind)
+    let values = sql::written(id, seen, next).into_iter();
+    values.fold(query(text), rows::bind)
 }
 
 /// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop
@@ -272,8 +267,6 @@ pub(super) async fn all(
     query: Query<'static, Sqlite, SqliteArguments>,
     doing: &'static str,
 ) -> Result<Vec<SqliteRow>, StoreError> {
-    connection
-        .fetch_all(query)
-        .await
-        .map_err(|error| failure::of(error, doing))
+    let rows = connection.fetch_all(query).await;
+    rows.map_err(|error| failure::of(error, doing))
 }

@@ -92,10 +92,8 @@ impl Connections {
     pub(super) async fn is_in_wal(&self, doing: &'static str) -> Result<bool, StoreError> {
         let mut connection = self.acquire(doing).await?;
         let mode = sqlx::query_scalar(JOURNAL_MODE);
-        let mode: String = mode
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(|error| failure::of(error, doing))?;
+        let mode = mode.fetch_one(&mut *connection).await;
+        let mode: String = mode.map_err(|error| failure::of(error, doing))?;
         Ok(mode == "wal")
     }
 
@@ -122,9 +120,8 @@ impl Connections {
         if name.is_empty() || name == ":memory:" {
             return Ok(None);
         }
-        Held::open(options, doing)
-            .await
-            .map(|held| Some(Connections::Held(held)))
+        let held = Held::open(options, doing).await?;
+        Ok(Some(Connections::Held(held)))
     }
 
     /// Resolves once it is known that a connection of the application's keeps every other one from
@@ -201,9 +198,8 @@ impl Held {
         options: SqliteConnectOptions,
         doing: &'static str,
     ) -> Result<Box<Self>, StoreError> {
-        let connection = connect(&options)
-            .await
-            .map_err(|error| failure::of(error, doing))?;
+        let opened = connect(&options).await;
+        let connection = opened.map_err(|error| failure::of(error, doing))?;
         Ok(Box::new(Self {
             options,
             connection: Arc::new(Mutex::new(Some(connection))),

@@ -15,7 +15,7 @@ use std::{
     collections::VecDeque,
     error::Error,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -38,6 +38,7 @@ use crate::{
     race::race,
     record::{Draft, Version},
     store::{StoreError, StoreErrorKind, Swap},
+    value::lock,
 };
 
 const DOING: &str = "writing a record";
@@ -201,7 +202,7 @@ impl Inner {
             let answer = match failed.as_ref().map(StoreError::kind) {
                 _ if write.answer.is_closed() => None,
                 // A lock was waited for on behalf of all of them.
-                Some(StoreErrorKind::Busy) => failed.as_ref().map(|error| Err(alike(error))),
+                Some(StoreErrorKind::Busy) => failed.clone().map(Err),
                 Some(StoreErrorKind::Unavailable) => None,
                 _ => {
                     let Write { id, seen, next, .. } = write;
@@ -209,7 +210,7 @@ impl Inner {
                 }
             };
             if let Some(Err(error)) = &answer {
-                failed = Some(alike(error));
+                failed = Some(error.clone());
             }
             answers.push(answer);
         }
@@ -227,10 +228,6 @@ impl Inner {
             }
         }
     }
-}
-
-fn alike(error: &StoreError) -> StoreError {
-    error.clone()
 }
 
 /// It is unknown whether it was written.
@@ -266,7 +263,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Write>> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writes)
     }
 }
 

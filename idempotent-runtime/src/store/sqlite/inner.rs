@@ -186,10 +186,8 @@ impl Inner {
         reads: Reads,
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let mut connection = self.connections.acquire("loading steps").await?;
-        let statements = &self.statements;
-        let answer = statements
-            .load_steps(&mut connection, call, names, reads)
-            .await;
+        let (lent, statements) = (&mut connection, &self.statements);
+        let answer = statements.load_steps(lent, call, names, reads).await;
         connection.release(answer)
     }
 
@@ -200,10 +198,8 @@ impl Inner {
         next: &Step,
     ) -> Result<StepWrite, StoreError> {
         let mut connection = self.connections.acquire("writing a step").await?;
-        let statements = &self.statements;
-        let answer = statements
-            .write_step(&mut connection, call, seen, next)
-            .await;
+        let (lent, statements) = (&mut connection, &self.statements);
+        let answer = statements.write_step(lent, call, seen, next).await;
         connection.release(answer)
     }
 

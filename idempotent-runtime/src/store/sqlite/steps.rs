@@ -77,9 +77,8 @@ impl Statements {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load(connection, call).await?;
-            let steps = self
-                .load_steps(connection, call, &next.name.alone(), Reads::Whole)
-                .await?;
+            let (names, reads) = (next.name.alone(), Reads::Whole);
+            let steps = self.load_steps(connection, call, &names, reads).await?;
             if let Some(refused) = sql::step_refused(next, snapshot, steps.first()) {
                 return Ok(refused);
             }

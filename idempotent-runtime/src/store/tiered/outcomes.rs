@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
@@ -18,6 +17,7 @@ use crate::{
         Store, StoreError,
         moment::{Clocks, Moment},
     },
+    value::opaque,
 };
 
 /// Copies of finished outcomes in this process's memory: the fast tier that needs no server.
@@ -84,13 +84,7 @@ impl OutcomeCache {
     }
 }
 
-impl fmt::Debug for OutcomeCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutcomeCache")
-            .field("capacity", &self.capacity)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(OutcomeCache, |it| capacity = it.capacity);
 
 #[async_trait]
 impl OutcomeTier for OutcomeCache {

@@ -1,6 +1,6 @@
 //! The arguments of a call, encoded as they come and hashed once.
 
-use std::fmt;
+use crate::value::opaque;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
@@ -167,14 +167,7 @@ impl Default for Arguments {
     }
 }
 
-impl fmt::Debug for Arguments {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Arguments")
-            .field("failure", &self.failure)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Arguments, |it| failure = it.failure);
 
 /// Arguments with their fingerprint; their digests are computed only when asked for.
 ///
@@ -281,12 +274,5 @@ impl Hash for Fingerprinted {
     }
 }
 
-impl fmt::Debug for Fingerprinted {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The encoding holds the values, and these must not be shown.
-        formatter
-            .debug_struct("Fingerprinted")
-            .field("fingerprint", &self.fingerprint)
-            .finish_non_exhaustive()
-    }
-}
+// The encoding holds the values, and these must not be shown.
+opaque!(Fingerprinted, |it| fingerprint = it.fingerprint);

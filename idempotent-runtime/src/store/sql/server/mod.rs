@@ -8,11 +8,7 @@
 pub(crate) mod builder;
 mod dialect;
 
-use std::{
-    fmt::{self, Debug},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::SemaphorePermit;
 
@@ -34,6 +30,7 @@ use crate::{
         version_cache::VersionCache,
         waiters::Waiters,
     },
+    value::opaque,
 };
 
 /// The state that a store and its clones share.
@@ -47,14 +44,7 @@ pub(crate) struct Inner<D: ServerDialect> {
     pub(crate) versions: Arc<VersionCache>,
 }
 
-impl<D: ServerDialect> Debug for Inner<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner")
-            .field("connections", &self.connections)
-            .field("prefix", &self.prefix)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Inner<D: ServerDialect>, |it| connections = it.connections, prefix = it.prefix);
 
 impl<D: ServerDialect> Inner<D> {
     pub(crate) fn new(
