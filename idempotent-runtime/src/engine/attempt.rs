@@ -8,7 +8,6 @@ mod stage;
 mod steps;
 
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     sync::{
@@ -30,7 +29,7 @@ pub(crate) use self::{
     stage::Stage,
     steps::{INSIDE, goes_forward},
 };
-use crate::{engine::steps::StepScope, identity::RecordId, record::FencingToken};
+use crate::{engine::steps::StepScope, identity::RecordId, record::FencingToken, value::opaque};
 
 tokio::task_local! {
     static CURRENT: Attempt;
@@ -289,23 +288,17 @@ impl Attempt {
     /// This attempt and those around it, if they still hold a record: they are around the next one.
     fn with_those_around(&self) -> Vec<Weak<Inner>> {
         let around = self.0.around.iter().filter_map(Weak::upgrade);
-        around
-            .chain([Arc::clone(&self.0)])
-            .filter(|attempt| attempt.is_held())
-            .map(|attempt| Arc::downgrade(&attempt))
-            .collect()
+        let all = around.chain([Arc::clone(&self.0)]);
+        let held = all.filter(|attempt| attempt.is_held());
+        held.map(|attempt| Arc::downgrade(&attempt)).collect()
     }
 
     pub(crate) fn stage(&self) -> Stage {
-        match self.0.stage.load(Ordering::Acquire) {
-            stage if stage == Stage::Ask as u8 => Stage::Ask,
-            stage if stage == Stage::Answered as u8 => Stage::Answered,
-            stage if stage == Stage::Unknown as u8 => Stage::Unknown,
-            stage if stage == Stage::RunAgain as u8 => Stage::RunAgain,
-            stage if stage == Stage::Happened as u8 => Stage::Happened,
-            stage if stage == Stage::InDoubt as u8 => Stage::InDoubt,
-            _ => Stage::Body,
-        }
+        use Stage::{Answered, Ask, Body, Happened, InDoubt, RunAgain, Unknown};
+        let reached = self.0.stage.load(Ordering::Acquire);
+        let all = [Ask, Answered, Unknown, RunAgain, Happened, InDoubt];
+        let stage = all.into_iter().find(|stage| *stage as u8 == reached);
+        stage.unwrap_or(Body)
     }
 
     pub(crate) fn reach(&self, stage: Stage) {
@@ -322,16 +315,13 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-impl fmt::Debug for Attempt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt")
-            .field("operation", &self.0.operation)
-            .field("number", &self.0.number)
-            .field("token", &self.0.token)
-            .field("lost", &self.is_lost())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(
+    Attempt,
+    |it| operation = it.0.operation,
+    number = it.0.number,
+    token = it.0.token,
+    lost = it.is_lost()
+);
 
 #[cfg(test)]
 mod tests;

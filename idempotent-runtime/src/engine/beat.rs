@@ -104,8 +104,7 @@ fn failed(heartbeats: &Shared, lease: &Lease, error: Option<StoreError>) -> Beat
 }
 
 fn tell(heartbeats: &Shared, attempt: &Attempt, change: RecordChange) {
-    let observers = &heartbeats.observers;
-    observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
+    heartbeats.observers.changed(attempt, change);
 }
 
 /// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told

@@ -50,9 +50,7 @@ pub(crate) async fn end(
     reran: bool,
 ) -> Result<Ended, StoreError> {
     let attempt = &lease.attempt;
-    let tell = |step| {
-        observers.transition(attempt.operation(), attempt.id(), attempt.number(), step);
-    };
+    let tell = |change| observers.changed(attempt, change);
     let again = reran.then(|| {
         let mut holding = lease.holding.clone();
         holding.run_again();

@@ -24,7 +24,7 @@ use crate::{
     race::{race, survive},
     record::AttemptId,
     store::Store,
-    value::lock,
+    value::{lock, opaque},
 };
 
 /// Keeps the leases of one handle.
@@ -189,13 +189,7 @@ impl Drop for Heartbeats {
     }
 }
 
-impl fmt::Debug for Heartbeats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heartbeats")
-            .field("leases", &lock(&self.0.work).leases.len())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Heartbeats, |it| leases = lock(&it.0.work).leases.len());
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -238,10 +232,8 @@ impl Shared {
             return;
         }
         let shared = Arc::clone(self);
-        let spawned = std::thread::Builder::new()
-            .name("idempotent-heartbeats".into())
-            .spawn(move || run(shared));
-        match spawned {
+        let thread = std::thread::Builder::new().name("idempotent-heartbeats".into());
+        match thread.spawn(move || run(shared)) {
             Ok(_) => work.thread_runs = true,
             Err(error) => {
                 tracing::error!(%error, "the heartbeat thread cannot be started: leases are not prolonged");
@@ -268,10 +260,8 @@ const LINGER: Duration = Duration::from_secs(10);
 
 fn run(shared: Arc<Shared>) {
     let _thread = Thread(Arc::clone(&shared));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    match runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    match builder.enable_all().build() {
         Ok(runtime) => tokio::task::LocalSet::new().block_on(&runtime, keep(shared)),
         Err(error) => {
             lock(&shared.work).thread_runs = false;
@@ -379,11 +369,8 @@ struct Beating {
 impl Drop for Beating {
     fn drop(&mut self) {
         let mut work = lock(&self.shared.work);
-        let kept = work
-            .leases
-            .get_mut(self.index)
-            .filter(|kept| Arc::ptr_eq(&kept.lease, &self.lease));
-        if let Some(kept) = kept {
+        let kept = work.leases.get_mut(self.index);
+        if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.lease, &self.lease)) {
             kept.beating = false;
             kept.due = self.due;
         }

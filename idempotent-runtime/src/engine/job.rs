@@ -203,17 +203,11 @@ impl Job {
                                 let operation = &claim.subject.operation;
                                 // It is told as if the call had ended it: a takeover that is given
                                 // up does not count, but it was one.
-                                let tell = |step| {
-                                    let attempt = stood.attempt;
-                                    heartbeats
-                                        .observers
-                                        .transition(operation, id, attempt, step);
-                                };
+                                let (observers, attempt) = (&heartbeats.observers, stood.attempt);
+                                let tell = |it| observers.transition(operation, id, attempt, it);
                                 // Observers were not told that it began.
-                                tell(RecordChange::of_claim(
-                                    Meaning::won(stood, claim.goes_on),
-                                    stood.passes(),
-                                ));
+                                let meaning = Meaning::won(stood, claim.goes_on);
+                                tell(RecordChange::of_claim(meaning, stood.passes()));
                                 tell(ending::step(&Ending::Unpolled, draft.state));
                             }
                             break;

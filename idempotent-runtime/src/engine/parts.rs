@@ -9,6 +9,7 @@ use crate::{
     observe::Observers,
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
     store::Store,
+    value::opaque,
 };
 
 /// The parts of a handle.
@@ -83,16 +84,13 @@ impl Parts {
     }
 }
 
-impl fmt::Debug for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts")
-            .field("store", &self.store)
-            .field("defaults", &self.defaults)
-            .field("holder_name", &self.holder_name)
-            .field("enabled", &self.enabled)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(
+    Parts,
+    |it| store = it.store,
+    defaults = it.defaults,
+    holder_name = it.holder_name,
+    enabled = it.enabled
+);
 
 /// Asks the application for the `traceparent` of the call at hand.
 #[derive(Clone)]

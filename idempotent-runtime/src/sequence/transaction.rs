@@ -214,28 +214,23 @@ impl<T, E> StagedNumber<T, E> {
         // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
         // well.
         let is_aborted = commits && is_aborted(&mut *tx).await;
-        let ended = |operation| {
-            Err(refuse(
-                WithoutId::Number,
-                Error::TransactionEnded { operation },
-            ))
-        };
+        let refused = |error| Err(refuse(WithoutId::Number, error));
+        let ended = |operation| refused(Error::TransactionEnded { operation });
         if !commits || is_aborted {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
-            return match is_aborted {
-                true => ended(operation),
-                false => decided,
+            return if is_aborted {
+                ended(operation)
+            } else {
+                decided
             };
         }
         if let Err(error) = tx.commit().await {
             tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
-            let has_record = true;
-            let unknown = Error::CommitUnknown {
+            return refused(Error::CommitUnknown {
                 operation,
-                has_record,
-            };
-            return Err(refuse(WithoutId::Number, unknown));
+                has_record: true,
+            });
         }
         match moved {
             // The commit of a transaction that is nested in another one ends nothing.

@@ -60,11 +60,8 @@ pub(super) async fn begin(described: Described) -> Result<Begun, Error> {
     let Some(scope) = attempt.steps() else {
         return Ok(Begun::Unprotected(StepContext::new(&attempt, name, false)));
     };
-    let lost = || Error::LeaseLost {
-        operation: operation(),
-    };
     let held = scope.held().filter(|_| scope.is_open());
-    let (engine, lease) = held.ok_or_else(lost)?;
+    let (engine, lease) = held.ok_or_else(|| attempt.lease_lost())?;
     let store = engine.store();
     store.step_store()?;
     store.accepts(described.strictest())?;
@@ -178,9 +175,7 @@ impl Permit {
     }
 
     pub(super) fn lost(&self) -> Error {
-        Error::LeaseLost {
-            operation: Arc::clone(self.attempt.operation_name()),
-        }
+        self.attempt.lease_lost()
     }
 
     /// A step begins only while the lease stands and the body runs.
@@ -320,10 +315,9 @@ impl Permit {
 
     /// Says that another attempt holds the record, or an operator has settled it.
     pub(super) fn lose(&self) -> Error {
-        let attempt = &self.attempt;
-        if attempt.lose() {
-            let (observers, change) = (self.engine.observers(), RecordChange::LeaseLost);
-            observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
+        if self.attempt.lose() {
+            let observers = self.engine.observers();
+            observers.changed(&self.attempt, RecordChange::LeaseLost);
         }
         self.lost()
     }

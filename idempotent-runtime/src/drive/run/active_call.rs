@@ -66,6 +66,12 @@ pub(crate) enum Instead {
     OutOfOrder(OutOfOrder),
 }
 
+impl<E: Into<Error>> From<E> for Instead {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
 /// A call that would wait for a lock which its own task holds.
 pub(crate) const SHUT_OUT: Error = Error::InvalidPolicy(
     "a call inside this transaction is a part of it, because the database takes one writer at a time: end it with `run_in`, or give the function `tx`",
@@ -95,20 +101,19 @@ impl ActiveCall {
 
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
-        goes_forward().await.map_err(Instead::Refused)?;
+        goes_forward().await?;
         let (admission, id) = match &self.request.protection {
             Protection::Record(_)
                 if is_shut_out(self.request.handle.id()) && !self.request.is_held() =>
             {
-                return Err(Instead::Refused(SHUT_OUT));
+                return Err(SHUT_OUT.into());
             }
             Protection::Record(asked) => match self.request.recall(asked) {
                 Some((record, now)) => {
-                    let waited = false;
                     let found = Admission::Recorded {
                         record,
                         now,
-                        waited,
+                        waited: false,
                     };
                     (found, self.request.id)
                 }

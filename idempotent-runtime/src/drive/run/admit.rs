@@ -6,7 +6,7 @@ mod wait;
 
 use std::{any::Any, sync::Arc, time::Duration};
 
-pub(super) use self::decide::Next;
+pub(super) use self::decide::{Next, Plan};
 pub(crate) use self::refusal::damaged;
 use crate::{
     attempt::is_held,
@@ -15,11 +15,11 @@ use crate::{
     engine::swap::swap,
     error::Error,
     identity::RecordId,
-    observe::UnprotectedReason,
+    observe::{RecordChange, UnprotectedReason},
     outcome::OutOfOrder,
     policy::{InFlight, OnOutage},
-    protocol::{Claim, ClaimDecision, Meaning, decide, first, sequence::StoredStream},
-    record::{Draft, FencingToken, Record, Time, TokenRule, Version},
+    protocol::{Claim, ClaimDecision, Meaning, decide, sequence::StoredStream},
+    record::{FencingToken, Record, Time, TokenRule, Version},
     request::Request,
     run::held::{ClaimGrant, HeldLease, PendingClaim},
     store::{Snapshot, StoreError, StoreErrorKind, Swap},
@@ -43,26 +43,9 @@ pub(crate) enum Admission {
     Unprotected(UnprotectedReason, RecordId),
 }
 
-/// The next write.
-pub(in crate::drive::run) struct Plan {
-    pub(super) seen: Option<Version>,
-    pub(super) draft: Draft,
-    pub(super) meaning: Meaning,
-}
-
-impl Plan {
-    /// The first write of a claim, over nothing. If that may be wrong, it is sent over a version
-    /// that never stands: the refusal shows the version that does.
-    pub(super) fn begin(claim: &Claim) -> Self {
-        let (seen, draft) = match claim.opening(Version::random()) {
-            Some(draft) => (None, draft),
-            None => (Some(Version::random()), first(claim, Version::random())),
-        };
-        Self {
-            seen,
-            draft,
-            meaning: Meaning::Fresh,
-        }
+impl<E: Into<Error>> From<E> for Admission {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
     }
 }
 
@@ -137,8 +120,7 @@ impl<'a> Admitting<'a> {
                 self.id = self.request.id;
                 (plan, claiming) = self.begin();
             }
-            let paused = self.pause(&mut refusals).await;
-            paused.map_err(|error| Admission::Refused(error.into()))?;
+            self.pause(&mut refusals).await?;
             sent_at = timer.now();
             claiming.sent(plan.seen, self.goes_on);
             let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
@@ -225,7 +207,7 @@ impl<'a> Admitting<'a> {
     ) -> Result<Option<Snapshot>, Admission> {
         match self.decide_here(&snapshot, sent_at) {
             Next::Write(next) if next.meaning.leaves() => match Box::pin(self.leave(*next)).await {
-                Ok(LeaveResult::Refused(refused)) => Err(Admission::Refused(refused)),
+                Ok(LeaveResult::Refused(refused)) => Err(refused.into()),
                 Ok(LeaveResult::Moved(stands)) => Ok(Some(stands)),
                 Err(error) => Err(Box::pin(self.without_store(error)).await),
             },
@@ -238,7 +220,7 @@ impl<'a> Admitting<'a> {
             Next::Wait(record, left) => {
                 let later = Box::pin(self.wait(&record, snapshot.now, left)).await;
                 *refusals = Refusals::default();
-                later.map(Some).map_err(Admission::Refused)
+                Ok(Some(later?))
             }
             Next::WaitForGap(expected) => {
                 let later = Box::pin(self.wait_for_gap(expected, snapshot.record.as_deref())).await;
@@ -324,6 +306,12 @@ impl<'a> Admitting<'a> {
         Arc::clone(&self.request.operation)
     }
 
+    /// Tells observers of a change of the record, whose attempt has this number.
+    fn tell(&self, attempt: u32, change: RecordChange) {
+        let (operation, observers) = (&self.request.operation, self.request.handle.observers());
+        observers.transition(operation, &self.id, attempt, change);
+    }
+
     fn applied(&self, plan: &Plan, token: FencingToken, sent_at: Duration) -> HeldLease {
         let draft = &plan.draft;
         debug_assert!(
@@ -358,7 +346,7 @@ impl<'a> Admitting<'a> {
             }
             OnOutage::ReadOnly => {
                 let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {
-                    return Admission::Refused(error.into());
+                    return error.into();
                 };
                 match decide(self.claim, &snapshot, Version::random) {
                     ClaimDecision::Replay(record) => Admission::Recorded {
@@ -366,13 +354,11 @@ impl<'a> Admitting<'a> {
                         now: snapshot.now,
                         waited: self.waited,
                     },
-                    ClaimDecision::KeyReused(record) => {
-                        Admission::Refused(self.key_reused(&record))
-                    }
-                    _ => Admission::Refused(error.into()),
+                    ClaimDecision::KeyReused(record) => self.key_reused(&record).into(),
+                    _ => error.into(),
                 }
             }
-            OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
+            OnOutage::Open | OnOutage::Closed => error.into(),
         }
     }
 }

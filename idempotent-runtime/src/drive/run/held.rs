@@ -1,7 +1,7 @@
 //! A claim that stands, in the hands of the call that won it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -23,6 +23,7 @@ use crate::{
     record::{FencingToken, RawOutcome, Version},
     request::Request,
     store::{StoreError, StoreErrorKind},
+    value::lock,
 };
 
 /// Holds a record while the body runs. Dropped before it was [ended](HeldLease::end), it ends as a
@@ -73,12 +74,8 @@ impl HeldLease {
         let goes_on = passes || won.meaning == Meaning::GoOn;
         let attempt = request.attempt(won.id, won.attempt, Some(won.token), stage, goes_on);
         let attempt = attempt.holding(handle.id(), claim.attempt_id, false);
-        handle.observers().transition(
-            &request.operation,
-            &won.id,
-            won.attempt,
-            RecordChange::of_claim(won.meaning, passes),
-        );
+        let change = RecordChange::of_claim(won.meaning, passes);
+        handle.observers().changed(&attempt, change);
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent_at));
         if won.keeps_undos {
             lease.keep_undos();
@@ -113,7 +110,7 @@ impl HeldLease {
         self.place = Some(self.handle.engine().heartbeats().keep(&lease, sent_at));
         self.lease = lease;
         self.ended = false;
-        *self.known.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.known) = None;
     }
 
     pub(crate) fn attempt(&self) -> &Attempt {
@@ -137,7 +134,7 @@ impl HeldLease {
     /// Writes how the body ended. If the store fails, the lease is kept and the write is tried
     /// again in the background.
     pub(crate) async fn end(&mut self, ending: Ending) -> Result<Ended, StoreError> {
-        let reran = self.lease.attempt.stage() == Stage::RunAgain;
+        let reran = self.reran();
         if ending == Ending::Unpolled && self.meaning() != Meaning::Fresh {
             // The record is left running to the next call, and a heartbeat that is under way would
             // take it for its own.
@@ -155,14 +152,8 @@ impl HeldLease {
             let Some(ending) = &unwritten.ending else {
                 unreachable!("the ending is there until it is handed over")
             };
-            ending::end(
-                handle.store(),
-                handle.observers(),
-                &unwritten.held.lease,
-                ending,
-                reran,
-            )
-            .await
+            let (store, observers) = (handle.store(), handle.observers());
+            ending::end(store, observers, &unwritten.held.lease, ending, reran).await
         };
         match &written {
             Ok(_) => {
@@ -172,13 +163,8 @@ impl HeldLease {
             Err(error) => {
                 let attempt = &unwritten.held.lease.attempt;
                 tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), %error, "an outcome is not recorded yet");
-                let step = RecordChange::NotYetRecorded;
-                unwritten.held.handle.observers().transition(
-                    attempt.operation(),
-                    attempt.id(),
-                    attempt.number(),
-                    step,
-                );
+                let observers = unwritten.held.handle.observers();
+                observers.changed(attempt, RecordChange::NotYetRecorded);
             }
         }
         drop(unwritten);
@@ -187,9 +173,24 @@ impl HeldLease {
 }
 
 impl HeldLease {
+    fn reran(&self) -> bool {
+        self.lease.attempt.stage() == Stage::RunAgain
+    }
+
+    /// Has the ending written in the background. `place` keeps the lease alive until then.
+    fn hand_over(&self, ending: Ending, reran: bool, place: Option<Registration>) {
+        let lease = Arc::clone(&self.lease);
+        self.handle.engine().heartbeats().hand_over(Job::End {
+            lease,
+            ending,
+            reran,
+            place,
+        });
+    }
+
     /// Says how it ends if it is dropped, or something panics, after the body has returned.
     pub(crate) fn know(&self, ending: Ending) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+        *lock(&self.known) = Some(ending);
     }
 
     /// Writes that the call has failed for good, again and again while the lease stands, because
@@ -207,8 +208,7 @@ impl HeldLease {
                 self.know(ending.clone());
             }
             let (timer, observers) = (self.handle.timer(), self.handle.observers());
-            let reran = self.lease.attempt.stage() == Stage::RunAgain;
-            let (store, lease) = (self.handle.store(), &self.lease);
+            let (store, lease, reran) = (self.handle.store(), &self.lease, self.reran());
             let writing = ending::end(store, observers, lease, &ending, reran);
             let silent = || StoreError::new(StoreErrorKind::Unavailable, "writing a record");
             let written = race(writing, timer.sleep_until(lease.ends())).await;
@@ -246,15 +246,9 @@ struct PendingCompletion<'a> {
 impl Drop for PendingCompletion<'_> {
     fn drop(&mut self) {
         if let Some(ending) = self.ending.take() {
-            let held = &mut *self.held;
-            held.ended = true;
-            let (lease, place) = (Arc::clone(&held.lease), held.place.take());
-            held.handle.engine().heartbeats().hand_over(Job::End {
-                lease,
-                ending,
-                reran: self.reran,
-                place,
-            });
+            self.held.ended = true;
+            let place = self.held.place.take();
+            self.held.hand_over(ending, self.reran, place);
         }
     }
 }
@@ -264,31 +258,22 @@ impl Drop for HeldLease {
         if self.ended {
             return;
         }
-        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known).take();
         let said = || match self.lease.attempt.stage() {
             Stage::Happened => Some(Ending::Done(RawOutcome::not_replayable())),
             Stage::InDoubt => Some(Ending::Uncertain),
             _ => None,
         };
         let is_poisoned = self.lease.attempt.is_poisoned();
-        let ending = known.take().or_else(said).filter(|_| !is_poisoned);
-        let ending =
-            ending.map(
-                |ending| match self.lease.attempt.close_steps(ending, &self.lease) {
-                    Ending::Undo(error) => Ending::LeftToUndo(error),
-                    ending => ending,
-                },
-            );
+        let ending = known.or_else(said).filter(|_| !is_poisoned);
         if let Some(ending) = ending {
+            let ending = match self.lease.attempt.close_steps(ending, &self.lease) {
+                Ending::Undo(error) => Ending::LeftToUndo(error),
+                ending => ending,
+            };
             self.lease.start_completion();
-            let (lease, place) = (Arc::clone(&self.lease), self.place.take());
-            let reran = lease.attempt.stage() == Stage::RunAgain;
-            self.handle.engine().heartbeats().hand_over(Job::End {
-                lease,
-                ending,
-                reran,
-                place,
-            });
+            let place = self.place.take();
+            self.hand_over(ending, self.reran(), place);
             return;
         }
         let (attempt, holding) = (&self.lease.attempt, &self.lease.holding);
@@ -306,13 +291,7 @@ impl Drop for HeldLease {
         self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.
         let _place = self.place.take();
-        let (lease, reran) = (Arc::clone(&self.lease), attempt.stage() == Stage::RunAgain);
-        self.handle.engine().heartbeats().hand_over(Job::End {
-            lease,
-            ending,
-            reran,
-            place: None,
-        });
+        self.hand_over(ending, self.reran(), None);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Moment},
     store::JoinedConnection,
+    value::lock,
 };
 
 tokio::task_local! {
@@ -116,7 +117,7 @@ impl OpenTransaction {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 }
 

@@ -7,10 +7,7 @@
 
 mod claim;
 
-use std::{
-    fmt,
-    pin::{Pin, pin},
-};
+use std::pin::{Pin, pin};
 
 pub(crate) use self::claim::Claimed;
 use crate::{
@@ -21,12 +18,9 @@ use crate::{
     policy::OnCrash,
     protocol::Ending,
     record::{State, Version},
-    run::{
-        active_call::{ActiveCall, Instead},
-        codec::ResultCodec,
-        open_transaction,
-    },
+    run::{active_call::ActiveCall, codec::ResultCodec, open_transaction},
     store::{Savepoint, SqlConnection, check_open, is_aborted, says_aborted},
+    value::opaque,
 };
 
 /// A call that has joined a transaction: it runs the body, and then writes how that ended.
@@ -56,7 +50,7 @@ where
     let open = check_open(connection).await;
     let has_place = open.is_ok();
     let admitted = match open {
-        Err(error) if is_recorded => Err(Instead::Refused(error)),
+        Err(error) if is_recorded => Err(error.into()),
         _ => call.admit_in(connection.connection()).await,
     };
     let instead = match admitted {
@@ -70,7 +64,7 @@ where
                 false => Ok(None),
             };
             match savepoint {
-                Err(error) => Instead::Refused(error.into()),
+                Err(error) => error.into(),
                 Ok(savepoint) => {
                     return Ok(Joined {
                         call,
@@ -86,11 +80,7 @@ where
     Err(codec.instead(&mut call, instead).await)
 }
 
-impl<Q> fmt::Debug for Joined<Q> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Joined").finish_non_exhaustive()
-    }
-}
+opaque!(Joined<Q>);
 
 impl<Q> Joined<Q> {
     /// Runs the body.
@@ -168,8 +158,8 @@ impl<Q> Joined<Q> {
             }
             let released = savepoint.release(connection).await;
             if !is_err && released.is_err() {
-                let ended = Instead::Refused(call.transaction_ended());
-                return codec.instead(call, ended).await;
+                let ended = call.transaction_ended();
+                return codec.instead(call, ended.into()).await;
             }
         }
         codec.own(call, own, None).await
@@ -218,9 +208,8 @@ impl<Q> Joined<Q> {
             // A failure in the body is mostly why nothing more can be written, or nothing is left.
             _ if is_err => None,
             Ok(Some(_)) => None,
-            Ok(None) => Some(call.transaction_ended()),
-            Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
-            Err(error) => Some(error.into()),
+            Err(error) if !says_aborted(&error) => Some(error.into()),
+            Ok(None) | Err(_) => Some(call.transaction_ended()),
         };
         if refusal.is_some() {
             call.undo_in(connection, &claimed, &savepoint).await;
@@ -235,7 +224,7 @@ impl<Q> Joined<Q> {
             // The value behind a reference is not read back: it may stand in rows that are not
             // committed yet.
             None => codec.own(call, own, None).await,
-            Some(error) => codec.instead(call, Instead::Refused(error)).await,
+            Some(error) => codec.instead(call, error.into()).await,
         };
         Finished { answer, written }
     }

@@ -10,15 +10,12 @@ use std::{
 };
 
 use crate::{
-    attempt::Attempt,
-    attempt::INSIDE,
-    engine::ending::Ended,
-    engine::lease::Lease,
-    engine::steps::Registered,
-    engine::steps::StepContext,
-    engine::steps::StepScope,
-    engine::steps::Writer,
-    engine::steps::Wrote,
+    attempt::{Attempt, INSIDE},
+    engine::{
+        ending::Ended,
+        lease::Lease,
+        steps::{Registered, StepContext, StepScope, Writer, Wrote},
+    },
     error::Error,
     handle::Idempotency,
     observe::CallOutcome,
@@ -47,6 +44,12 @@ struct Undone {
 enum Stopped {
     Lost,
     Store(StoreError),
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 impl ActiveCall {
@@ -97,7 +100,7 @@ impl ActiveCall {
         });
         race(looking, limit).await;
         match scope.undos().out_of_reach() {
-            Some(error) => Err(Stopped::Store(error)),
+            Some(error) => Err(error.into()),
             None => Ok(steps),
         }
     }
@@ -126,10 +129,7 @@ impl ActiveCall {
             Ok(steps) => undoing.run(scope, &steps).await,
             Err(stopped) => Err(stopped),
         };
-        let undone = match undone {
-            Ok(undone) => undone,
-            Err(stopped) => return Err(self.stopped(stopped)),
-        };
+        let undone = undone.map_err(|stopped| self.stopped(stopped))?;
         let ending = match (&undone.left[..], undoing.lease.holding.error()) {
             ([], Some(error)) => Ending::Done(error.clone()),
             _ => Ending::NotUndone,
@@ -141,15 +141,17 @@ impl ActiveCall {
         if let Ok(Ended::Lost(_)) = ended {
             return Err(self.stopped(Stopped::Lost));
         }
-        match undone.left.is_empty() {
-            true => Ok(ended.is_ok()),
-            false => Err(Instead::Refused(Error::NotUndone {
-                operation: Arc::clone(&self.request.operation),
-                undone: undone.undone,
-                left: undone.left,
-                id: *attempt.id(),
-            })),
+        let Undone { undone, left } = undone;
+        if left.is_empty() {
+            return Ok(ended.is_ok());
         }
+        let not_undone = Error::NotUndone {
+            operation: Arc::clone(&self.request.operation),
+            undone,
+            left,
+            id: *attempt.id(),
+        };
+        Err(not_undone.into())
     }
 
     fn undoing(&self, attempt: &Attempt) -> Option<Undoing> {
@@ -164,10 +166,10 @@ impl ActiveCall {
     /// Leaves the rest to the next attempt.
     fn stopped(&mut self, why: Stopped) -> Instead {
         self.held = None;
-        Instead::Refused(match why {
-            Stopped::Lost => self.lease_lost(),
+        match why {
+            Stopped::Lost => self.lease_lost().into(),
             Stopped::Store(error) => error.into(),
-        })
+        }
     }
 
     /// The error that has just been recorded.
@@ -179,9 +181,9 @@ impl ActiveCall {
                     self.executed(attempt, CallOutcome::ExecutedAfterTakeover, is_written);
                     Instead::Recorded(record)
                 }
-                _ => Instead::Refused(self.lease_lost()),
+                _ => self.lease_lost().into(),
             },
-            Err(error) => Instead::Refused(error.into()),
+            Err(error) => error.into(),
         }
     }
 }
@@ -204,16 +206,11 @@ impl Undoing {
     /// The steps that have an undo, from the latest on. An attempt that began the life knows all
     /// of them.
     async fn steps(&self, scope: &StepScope) -> Result<Vec<ListedStep>, Stopped> {
-        let mut steps: Vec<_> = match scope.is_fresh() {
-            true => {
-                let known = scope.undos().all();
-                let steps = known.into_values();
-                steps.map(|known| ListedStep::from(&*known.step)).collect()
-            }
-            false => {
-                let steps = self.writer().list().await;
-                steps.map_err(Stopped::Store)?.ok_or(Stopped::Lost)?
-            }
+        let mut steps: Vec<_> = if scope.is_fresh() {
+            let known = scope.undos().all().into_values();
+            known.map(|known| ListedStep::from(&*known.step)).collect()
+        } else {
+            self.writer().list().await?.ok_or(Stopped::Lost)?
         };
         steps.retain(|step| step.undo.is_some());
         steps.sort_by_key(|step| std::cmp::Reverse(step.undo));
@@ -275,8 +272,8 @@ impl Undoing {
         if scope.is_fresh() {
             return Ok(Arc::clone(&known.step));
         }
-        let found = self.writer().look(&known.step.name.alone()).await;
-        let found = found.map_err(Stopped::Store)?.ok_or(Stopped::Lost)?;
+        let found = self.writer().look(&known.step.name.alone()).await?;
+        let found = found.ok_or(Stopped::Lost)?;
         found.into_iter().next().ok_or(Stopped::Lost)
     }
 
@@ -299,8 +296,7 @@ impl Undoing {
 
     /// Records that it is undone.
     async fn record(&self, step: &Step) -> Result<(), Stopped> {
-        let own = self.lease.holding.attempt_id();
-        let mut seen = step.version;
+        let (own, mut seen) = (self.lease.holding.attempt_id(), step.version);
         let mut undone = Step {
             version: Version::random(),
             state: StepState::Undone,
@@ -319,7 +315,7 @@ impl Undoing {
                     self.attempt.lose();
                     return Err(Stopped::Lost);
                 }
-                Err(error) => return Err(Stopped::Store(error)),
+                Err(error) => return Err(error.into()),
             }
         }
     }

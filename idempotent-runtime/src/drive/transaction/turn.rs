@@ -109,7 +109,7 @@ where
     }
 
     fn refused(&mut self, error: Error) -> Self::Answer {
-        Answered::Instead(Instead::Refused(error))
+        Answered::Instead(error.into())
     }
 
     fn committed(&mut self, done: Self::Done) -> Self::Answer {
@@ -172,8 +172,8 @@ where
         let admitting = self.call.admit_in(tx.connection());
         let Some(admitted) = race(admitting, limit).await else {
             // It may still wait in the database.
-            let error = Instead::Refused(self.tries.held(self.call));
-            return Err(Ok(Left::Close(Turn::Answer(Answered::Instead(error)))));
+            let held = Answered::Instead(self.tries.held(self.call).into());
+            return Err(Ok(Left::Close(Turn::Answer(held))));
         };
         let instead = match admitted {
             Ok(admitted) => {
@@ -182,20 +182,17 @@ where
             }
             Err(instead) => instead,
         };
-        Err(match instead {
-            Instead::Refused(error @ Error::InProgress { .. }) => {
-                Ok(Left::RollBack(Turn::Wait(Held::Key(error))))
-            }
-            Instead::OutOfOrder(gap @ OutOfOrder::Gap { .. }) => {
-                Ok(Left::RollBack(Turn::Wait(Held::Gap(gap))))
-            }
+        let turn = match instead {
+            Instead::Refused(error @ Error::InProgress { .. }) => Turn::Wait(Held::Key(error)),
+            Instead::OutOfOrder(gap @ OutOfOrder::Gap { .. }) => Turn::Wait(Held::Gap(gap)),
             // Such a refusal may have been written.
             Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. }) => {
-                Ok(Left::TryToCommit(Answered::Instead(instead)))
+                return Err(Ok(Left::TryToCommit(Answered::Instead(instead))));
             }
-            Instead::Refused(error @ Error::Store(_)) => Err(error),
-            instead => Ok(Left::RollBack(Turn::Answer(Answered::Instead(instead)))),
-        })
+            Instead::Refused(error @ Error::Store(_)) => return Err(Err(error)),
+            instead => Turn::Answer(Answered::Instead(instead)),
+        };
+        Err(Ok(Left::RollBack(turn)))
     }
 
     /// Goes on behind an `Err` of the body. A conflict that it tells of counts before any verdict.
@@ -216,7 +213,7 @@ where
             Retry::of::<DB>(error, self.retry_if.is_reason(error), was_refused)
         });
         if let Some(retry) = retry {
-            let refuse = |error| Answered::Instead(Instead::Refused(error));
+            let refuse = |error: Error| Answered::Instead(error.into());
             return Ok(retry.leaves(Answered::Own(own), refuse));
         }
         let probe = self.own.in_time(tx.execute("SELECT 1".to_owned())).await;

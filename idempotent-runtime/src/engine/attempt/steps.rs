@@ -87,6 +87,13 @@ impl Attempt {
         }
     }
 
+    /// Another attempt holds the record, or may.
+    pub(crate) fn lease_lost(&self) -> Error {
+        Error::LeaseLost {
+            operation: Arc::clone(self.operation_name()),
+        }
+    }
+
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.steps().is_some_and(StepScope::is_in_doubt)
     }

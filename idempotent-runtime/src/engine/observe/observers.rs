@@ -8,7 +8,7 @@ use std::{
 #[cfg(feature = "_sql")]
 use super::OutboxEvent;
 use super::{CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent};
-use crate::{identity::RecordId, store::StoreError};
+use crate::{attempt::Attempt, identity::RecordId, store::StoreError};
 
 /// All observers that are told.
 #[derive(Clone, Default)]
@@ -53,6 +53,11 @@ impl Observers {
                 attempt,
             });
         });
+    }
+
+    /// Tells of a change of the record that this attempt holds.
+    pub(crate) fn changed(&self, attempt: &Attempt, change: RecordChange) {
+        self.transition(attempt.operation(), attempt.id(), attempt.number(), change);
     }
 
     pub(crate) fn answered(&self, answered: &CallEvent<'_>) {

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,6 +13,7 @@ use tokio::{sync::Notify, task::yield_now};
 use super::undos::Undos;
 use crate::{
     engine::Engine, engine::lease::Lease, protocol::Meaning, record::StepName, value::lock,
+    value::opaque,
 };
 
 /// The steps of an attempt that holds a record, as the attempt knows them.
@@ -248,14 +248,11 @@ impl StepScope {
     }
 }
 
-impl fmt::Debug for StepScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepScope")
-            .field("is_fresh", &self.is_fresh)
-            .field("names", &lock(&self.names).len())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(
+    StepScope,
+    |it| is_fresh = it.is_fresh,
+    names = lock(&it.names).len()
+);
 
 #[cfg(test)]
 mod tests {

@@ -9,10 +9,8 @@ use crate::{
 };
 
 pub(crate) fn is_kept(record: &Record) -> bool {
-    record
-        .outcome
-        .as_ref()
-        .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
+    let outcome = record.outcome.as_ref();
+    outcome.is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
 }
 
 /// The outcome of a call that ran its own body.

@@ -3,15 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Admission, Admitting, Plan,
+    Admission, Admitting,
     refusal::{damaged, number_of},
 };
 use crate::{
     attempt::is_own,
     error::Error,
     outcome::OutOfOrder,
-    protocol::{self, ClaimDecision, Meaning, sequence::StoredStream},
-    record::{Record, State, Time, Version},
+    protocol::{self, Claim, ClaimDecision, Meaning, first, sequence::StoredStream},
+    record::{Draft, Record, State, Time, Version},
     run::held::ClaimGrant,
     store::Snapshot,
 };
@@ -31,6 +31,39 @@ pub(in crate::drive::run) enum Next {
     /// Waits until this number has ended.
     WaitForGap(u64),
     Done(Admission),
+}
+
+/// The next write.
+pub(in crate::drive::run) struct Plan {
+    pub(in crate::drive::run) seen: Option<Version>,
+    pub(in crate::drive::run) draft: Draft,
+    pub(in crate::drive::run) meaning: Meaning,
+}
+
+impl Plan {
+    /// The first write of a claim, over nothing. If that may be wrong, it is sent over a version
+    /// that never stands: the refusal shows the version that does.
+    pub(in crate::drive::run) fn begin(claim: &Claim) -> Self {
+        let (seen, draft) = match claim.opening(Version::random()) {
+            Some(draft) => (None, draft),
+            None => (Some(Version::random()), first(claim, Version::random())),
+        };
+        Self {
+            seen,
+            draft,
+            meaning: Meaning::Fresh,
+        }
+    }
+
+    /// The plan that follows a decision.
+    fn next(seen: Option<Version>, draft: Draft, meaning: Meaning) -> Next {
+        let plan = Self {
+            seen,
+            draft,
+            meaning,
+        };
+        Next::Write(Box::new(plan))
+    }
 }
 
 impl Admitting<'_> {
@@ -54,7 +87,7 @@ impl Admitting<'_> {
     }
 
     pub(in crate::drive::run) fn decide(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
-        let refused = |error| Next::Done(Admission::Refused(error));
+        let refused = |error: Error| Next::Done(error.into());
         let decision = match self.claim.next(snapshot, Version::random) {
             protocol::Next::Decided(decision) => decision,
             protocol::Next::Past(last) => {
@@ -75,27 +108,19 @@ impl Admitting<'_> {
             } => {
                 self.bound = meaning != Meaning::Fresh;
                 self.goes_on |= meaning == Meaning::GoOn;
-                Next::Write(Box::new(Plan {
-                    seen,
-                    draft,
-                    meaning,
-                }))
+                Plan::next(seen, draft, meaning)
             }
             ClaimDecision::Mine(record)
                 if record.lease_is_over(self.latest(snapshot.now, sent_at)) =>
             {
-                Next::Write(Box::new(Plan {
-                    seen: Some(record.version),
-                    draft: self.claim.renewal(&record, Version::random()),
-                    meaning: Meaning::won(&record, self.goes_on),
-                }))
+                let renewal = self.claim.renewal(&record, Version::random());
+                let meaning = Meaning::won(&record, self.goes_on);
+                Plan::next(Some(record.version), renewal, meaning)
             }
             ClaimDecision::Mine(record) => {
                 // An earlier try of this claim stands, so its lease has begun earlier, too.
-                let gone = self
-                    .claim
-                    .lease
-                    .saturating_sub(record.lease_end.since(snapshot.now));
+                let left = record.lease_end.since(snapshot.now);
+                let gone = self.claim.lease.saturating_sub(left);
                 let won = ClaimGrant {
                     id: self.id,
                     version: record.version,
@@ -123,23 +148,17 @@ impl Admitting<'_> {
                 now: snapshot.now,
                 waited: self.waited,
             }),
-            ClaimDecision::KeyReused(record) => {
-                Next::Done(Admission::Refused(self.key_reused(&record)))
+            ClaimDecision::KeyReused(record) => refused(self.key_reused(&record)),
+            ClaimDecision::Uncertain(record) => refused(self.uncertain(number_of(&record))),
+            ClaimDecision::Expired(_) => {
+                let operation = self.operation();
+                refused(Error::Expired { operation })
             }
-            ClaimDecision::Uncertain(record) => Next::Done(Admission::Refused(Error::Uncertain {
-                operation: self.operation(),
-                id: self.id,
-                number: number_of(&record),
-            })),
-            ClaimDecision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
-                operation: self.operation(),
-            })),
             ClaimDecision::Parked(record) if record.outcome.is_some() && !record.is_stream() => {
                 Next::NotUndone(record)
             }
             ClaimDecision::Parked(record) => {
-                let number = number_of(&record);
-                Next::Done(Admission::Refused(self.parked(record.attempt, number)))
+                refused(self.parked(record.attempt, number_of(&record)))
             }
         }
     }

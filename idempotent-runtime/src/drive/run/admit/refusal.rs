@@ -49,22 +49,22 @@ impl Admitting<'_> {
 
     /// Tells that a record was left to be settled, and gives the error that refuses the call.
     pub(in crate::drive::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
-        let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
-        let number = StoredStream::written(draft).as_ref().and_then(running);
-        let (step, refusal) = match meaning {
+        let (attempts, stream) = (draft.attempt, StoredStream::written(draft));
+        let number = stream.as_ref().and_then(running);
+        let (change, refusal) = match meaning {
             Meaning::Park => (RecordChange::Parked, self.parked(attempts, number)),
-            _ => (
-                RecordChange::LeftUncertain,
-                Error::Uncertain {
-                    operation,
-                    id,
-                    number,
-                },
-            ),
+            _ => (RecordChange::LeftUncertain, self.uncertain(number)),
         };
-        let observers = self.request.handle.observers();
-        observers.transition(&self.request.operation, &self.id, attempts, step);
+        self.tell(attempts, change);
         refusal
+    }
+
+    pub(super) fn uncertain(&self, number: Option<u64>) -> Error {
+        Error::Uncertain {
+            operation: self.operation(),
+            id: self.id,
+            number,
+        }
     }
 
     pub(in crate::drive::run) fn parked(&self, attempts: u32, number: Option<u64>) -> Error {
@@ -83,35 +83,32 @@ impl Admitting<'_> {
 
     /// Looks which steps could not be undone.
     pub(super) async fn not_undone(&self, record: &Record) -> Admission {
-        let steps = match self.list_steps().await {
+        let mut steps = match self.list_steps().await {
             Ok(steps) => steps,
-            Err(error) => return Admission::Refused(error.into()),
+            Err(error) => return error.into(),
         };
-        let of = |which: fn(&ListedStep) -> bool| {
-            let mut steps: Vec<_> = steps.iter().filter(|step| which(step)).collect();
-            steps.sort_by_key(|step| Reverse(step.undo));
-            steps
-                .iter()
-                .map(|step| step.label.to_string())
-                .collect::<Vec<_>>()
+        steps.sort_by_key(|step| Reverse(step.undo));
+        let of = |which: fn(&ListedStep) -> bool| -> Vec<_> {
+            let steps = steps.iter().filter(|step| which(step));
+            steps.map(|step| step.label.to_string()).collect()
         };
         let left = of(ListedStep::is_to_be_undone);
         // Its holders vanished, and no step is known to be left.
         if left.is_empty() {
-            return Admission::Refused(self.parked(record.attempt, None));
+            return self.parked(record.attempt, None).into();
         }
-        Admission::Refused(Error::NotUndone {
+        let not_undone = Error::NotUndone {
             operation: self.operation(),
             undone: of(|step| step.state == StepState::Undone),
             left,
             id: self.id,
-        })
+        };
+        not_undone.into()
     }
 
-    pub(super) fn recursive(&self) -> Admission {
-        Admission::Refused(Error::Recursive {
-            operation: self.operation(),
-        })
+    pub(in crate::drive::run) fn recursive(&self) -> Admission {
+        let operation = self.operation();
+        Error::Recursive { operation }.into()
     }
 }
 

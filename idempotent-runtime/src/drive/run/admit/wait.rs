@@ -58,12 +58,7 @@ impl Admitting<'_> {
         }
         if !self.waited {
             self.waited = true;
-            handle.observers().transition(
-                &self.request.operation,
-                &self.id,
-                record.attempt,
-                RecordChange::Waiting,
-            );
+            self.tell(record.attempt, RecordChange::Waiting);
         }
         let at_most = patience.min(left);
         let limit = handle.timer().sleep_until(now.saturating_add(at_most));
@@ -120,8 +115,7 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(left)).await;
         }
-        let looked = self.look_again(deadline).await;
-        looked.map_err(|error| Admission::Refused(error.into()))
+        Ok(self.look_again(deadline).await?)
     }
 
     /// Looks at the record after waiting. Another call holds or held it, so no outage lets this

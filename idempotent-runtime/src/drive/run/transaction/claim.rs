@@ -61,13 +61,11 @@ impl Admitting<'_> {
         connection: &mut JoinedConnection<'_>,
     ) -> Result<Claimed, Admission> {
         let (request, claim) = (self.request, self.claim);
-        let failed = |error: StoreError| Admission::Refused(error.into());
-        if self.request.is_held() {
-            let operation = Arc::clone(&request.operation);
-            return Err(Admission::Refused(Error::Recursive { operation }));
+        if request.is_held() {
+            return Err(self.recursive());
         }
-        let store = request.handle.store().transaction_store();
-        let (store, timer) = (store.map_err(failed)?, request.handle.timer());
+        let store = request.handle.store().transaction_store()?;
+        let timer = request.handle.timer();
         let Plan {
             mut seen,
             mut draft,
@@ -81,19 +79,19 @@ impl Admitting<'_> {
             }
             let sent_at = timer.now();
             let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
-            let snapshot = match answered(seen, swapped).map_err(failed)? {
+            let snapshot = match answered(seen, swapped)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
                     if meaning.leaves() {
-                        return Err(Admission::Refused(self.left(&draft, meaning)));
+                        return Err(self.left(&draft, meaning).into());
                     }
                     let (number, token) = (draft.attempt, Some(stamp.token));
                     let stream = StoredStream::written(&draft);
                     let holding = claim.hold(number, draft.on_crash, meaning, stream.as_ref());
                     let passes = holding.passes();
-                    let step = match RecordChange::of_claim(meaning, passes) {
+                    let change = match RecordChange::of_claim(meaning, passes) {
                         RecordChange::Reconciling => RecordChange::TakenOver,
-                        step => step,
+                        change => change,
                     };
                     let attempt = request.attempt(self.id, number, token, Stage::Body, passes);
                     let handle = request.handle.id();
@@ -102,37 +100,34 @@ impl Admitting<'_> {
                         attempt,
                         holding,
                         version: stamp.version,
-                        change: step,
+                        change,
                     });
                 }
             };
             match self.decide(&snapshot, sent_at) {
                 // A body in a transaction has no steps: a call outside one undoes them.
                 Next::Write(next) if next.meaning == Meaning::Undo => {
-                    return Err(Admission::Refused(self.parked(next.draft.attempt, None)));
+                    return Err(self.parked(next.draft.attempt, None).into());
                 }
                 Next::NotUndone(record) => {
-                    return Err(Admission::Refused(self.parked(record.attempt, None)));
+                    return Err(self.parked(record.attempt, None).into());
                 }
                 // A refusal is written, too: a look may be too old, and a write is not.
                 Next::Write(next) => {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
                 }
                 Next::Done(admission) => return Err(admission),
-                Next::WaitForGap(expected) => {
-                    return Err(self.gap(expected));
-                }
+                Next::WaitForGap(expected) => return Err(self.gap(expected)),
                 // It does not wait with a transaction open: the other one may wait for the locks of
                 // that.
                 Next::Wait(record, left) => {
-                    let error = self.in_progress(&record, snapshot.now, left);
-                    return Err(Admission::Refused(error));
+                    return Err(self.in_progress(&record, snapshot.now, left).into());
                 }
             }
         }
         let source = "what the transaction sees and what stands are not the same";
         let error = StoreError::new(StoreErrorKind::Busy, "writing a record");
-        Err(failed(error.with_source(source)))
+        Err(error.with_source(source).into())
     }
 }
 
@@ -144,13 +139,8 @@ impl ActiveCall {
             return None;
         }
         let claim = self.number()?;
-        let snapshot = self
-            .request
-            .handle
-            .store()
-            .load(&self.request.id)
-            .await
-            .ok()?;
+        let store = self.request.handle.store();
+        let snapshot = store.load(&self.request.id).await.ok()?;
         let mut admitting = Admitting::new(&self.request, &claim);
         match admitting.decide(&snapshot, Duration::ZERO) {
             Next::Done(
@@ -165,11 +155,8 @@ impl ActiveCall {
     /// Whether a number before this one is missing.
     pub(crate) fn is_behind_a_gap(&self, snapshot: &Snapshot) -> bool {
         self.number().is_some_and(|claim| {
-            let mut admitting = Admitting::new(&self.request, &claim);
-            matches!(
-                admitting.decide(snapshot, Duration::ZERO),
-                Next::WaitForGap(_)
-            )
+            let next = Admitting::new(&self.request, &claim).decide(snapshot, Duration::ZERO);
+            matches!(next, Next::WaitForGap(_))
         })
     }
 
@@ -191,7 +178,7 @@ impl ActiveCall {
         &mut self,
         mut connection: JoinedConnection<'_>,
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
-        goes_forward().await.map_err(Instead::Refused)?;
+        goes_forward().await?;
         let admitted = match &self.request.protection {
             Protection::Record(asked) => {
                 let claim = self.request.claim(asked);
@@ -271,9 +258,7 @@ impl ActiveCall {
 
     /// Tells observers of a change of the record.
     pub(crate) fn tell_in(&self, attempt: &Attempt, change: RecordChange) {
-        let (operation, number) = (attempt.operation(), attempt.number());
-        let observers = self.request.handle.observers();
-        observers.transition(operation, attempt.id(), number, change);
+        self.request.handle.observers().changed(attempt, change);
     }
 
     /// Undoes the rows of the body, and frees the key, if the transaction still takes that.

@@ -47,11 +47,10 @@ where
     let kind = outcome.kind;
     let stored = Stored::new(outcome, place.coder.clone());
     match kind {
-        OutcomeKind::Error => typed
-            .on_error
-            .decode(&stored)
-            .map(Err)
-            .map_err(Unread::Undecodable),
+        OutcomeKind::Error => {
+            let error = typed.on_error.decode(&stored);
+            error.map(Err).map_err(Unread::Undecodable)
+        }
         _ => typed.keep.clone().read(stored, place.schema).await.map(Ok),
     }
 }
@@ -65,14 +64,8 @@ where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    let operation = &request.operation;
-    replay(
-        &OutcomePlace::of(request),
-        operation,
-        typed,
-        record.outcome.as_ref(),
-    )
-    .await
+    let (place, outcome) = (OutcomePlace::of(request), record.outcome.as_ref());
+    replay(&place, &request.operation, typed, outcome).await
 }
 
 /// Reads an outcome back. Its call or step has this name in messages about it.
