@@ -1,6 +1,6 @@
 //! Ends a service without cutting off its work, and bounds how much it does at once.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -24,15 +24,8 @@ struct State {
     closed: bool,
 }
 
-impl fmt::Debug for State {
-    /// Without the callers, whose names must not be shown.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State")
-            .field("inside", &self.inside)
-            .field("closed", &self.closed)
-            .finish_non_exhaustive()
-    }
-}
+// Without the callers, whose names must not be shown.
+opaque!(State, |it| inside = it.inside, closed = it.closed);
 
 /// An occupant of room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use crate::{
     key::KeyPart,
     observe::FrontEndEvent,
     store::StoreError,
+    value::opaque,
     value::setters,
 };
 
@@ -77,13 +78,7 @@ struct Route {
     change: Box<dyn FnOnce(Rules) -> Rules + Send>,
 }
 
-impl std::fmt::Debug for Route {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Route")
-            .field("pattern", &self.pattern)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Route, |it| pattern = it.pattern);
 
 /// The state that the layer and all its services share.
 #[derive(Debug)]
@@ -349,10 +344,8 @@ impl Settings {
 
     /// The rules for a request to `path`.
     pub(crate) fn rules(&self, path: &str) -> &Arc<Rules> {
-        let route = self
-            .routes
-            .iter()
-            .find(|(pattern, _)| pattern.matches(path));
+        let mut routes = self.routes.iter();
+        let route = routes.find(|(pattern, _)| pattern.matches(path));
         route.map_or(&self.rules, |(_, rules)| rules)
     }
 }

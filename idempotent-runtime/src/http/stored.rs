@@ -61,11 +61,8 @@ impl StoredResponse {
         body: impl Into<Bytes>,
         trailers: HeaderMap,
     ) -> Self {
-        let body = if may_have_body(status) {
-            body.into()
-        } else {
-            Bytes::new()
-        };
+        let body = may_have_body(status).then(|| body.into());
+        let body = body.unwrap_or_default();
         Self {
             status,
             headers,
@@ -82,14 +79,9 @@ impl StoredResponse {
         trailers: Option<&HeaderMap>,
         policy: &HeaderPolicy,
     ) -> Self {
-        Self::new(
-            head.status,
-            policy.stored(&head.headers),
-            body,
-            trailers
-                .map(|trailers| policy.stored(trailers))
-                .unwrap_or_default(),
-        )
+        let trailers = trailers.map(|trailers| policy.stored(trailers));
+        let headers = policy.stored(&head.headers);
+        Self::new(head.status, headers, body, trailers.unwrap_or_default())
     }
 
     /// The status.
@@ -120,9 +112,8 @@ impl StoredResponse {
     #[must_use]
     pub fn into_replay(self) -> Response<StoredBody> {
         let mut response = self.into_response();
-        response
-            .headers_mut()
-            .insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+        let marked = HeaderValue::from_static("true");
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, marked);
         response
     }
 
@@ -187,9 +178,8 @@ impl StoredResponse {
         if format != FORMAT {
             return Err(UnreadableResponse::UnknownFormat { format });
         }
-        let (digest, mut rest) = rest
-            .split_first_chunk::<DIGEST>()
-            .ok_or(UnreadableResponse::Corrupt)?;
+        let parts = rest.split_first_chunk::<DIGEST>();
+        let (digest, mut rest) = parts.ok_or(UnreadableResponse::Corrupt)?;
         if *digest != digest_of(rest) {
             return Err(UnreadableResponse::Corrupt);
         }
@@ -253,14 +243,9 @@ fn names_of(fields: &HeaderMap) -> HeaderValue {
 }
 
 fn digest_of(contents: &[u8]) -> [u8; DIGEST] {
-    let whole: [u8; 32] = Sha256::new()
-        .chain_update([FORMAT])
-        .chain_update(contents)
-        .finalize()
-        .into();
-    let mut digest = [0; DIGEST];
-    digest.copy_from_slice(&whole[..DIGEST]);
-    digest
+    let digest = Sha256::new().chain_update([FORMAT]).chain_update(contents);
+    let whole: [u8; 32] = digest.finalize().into();
+    std::array::from_fn(|place| whole[place])
 }
 
 /// How many bytes fields take, or a few more: a store may keep the room for as long as the outcome.

@@ -1,10 +1,6 @@
 //! The contract for people, as Markdown.
 
-use std::{
-    borrow::Cow,
-    fmt::{Display, Write as _},
-    time::Duration,
-};
+use std::{borrow::Cow, fmt::Display, time::Duration};
 
 use http::StatusCode;
 
@@ -27,8 +23,15 @@ const AS_IF_WITHOUT: &str = "is processed each time it arrives, as if it had non
 const REPLAYED: &str = "gets the first response again";
 const PROCESSED_AGAIN: &str = "is processed again";
 
+const NEVER_KEPT: &str =
+    "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431 and 503";
+
 /// A setting and its value.
 type Row = (Cow<'static, str>, Cow<'static, str>);
+
+fn row(setting: impl Into<Cow<'static, str>>, value: impl Into<Cow<'static, str>>) -> Row {
+    (setting.into(), value.into())
+}
 
 impl Contract {
     /// Writes it as two Markdown tables, of the settings and of the problems.
@@ -36,10 +39,7 @@ impl Contract {
     pub fn to_markdown(&self) -> String {
         let mut text = String::from("| setting | value |\n|---|---|\n");
         for (setting, value) in self.rows() {
-            push(
-                &mut text,
-                format_args!("| {} | {} |\n", in_cell(&setting), in_cell(&value)),
-            );
+            text += &format!("| {} | {} |\n", in_cell(&setting), in_cell(&value));
         }
         let answers = self.answers();
         if answers.is_empty() {
@@ -47,52 +47,41 @@ impl Contract {
         }
         text.push_str("\n| problem | status | retry | key |\n|---|---|---|---|\n");
         for (kind, _) in answers {
-            push(
-                &mut text,
-                format_args!(
-                    "| [`{}`]({}) | {} | {} | {} |\n",
-                    kind.slug(),
-                    self.settings.problems.type_uri(kind),
-                    self.status_in_words(kind),
-                    if kind.is_retryable() { "yes" } else { "no" },
-                    self.key_action(kind).as_str(),
-                ),
+            text += &format!(
+                "| [`{}`]({}) | {} | {} | {} |\n",
+                kind.slug(),
+                self.settings.problems.type_uri(kind),
+                self.status_in_words(kind),
+                if kind.is_retryable() { "yes" } else { "no" },
+                self.key_action(kind).as_str(),
             );
         }
         text
     }
 
     fn key_action(&self, kind: Kind) -> KeyAction {
-        if self.protects() {
-            kind.key_action()
-        } else {
-            KeyAction::None
-        }
+        let action = self.protects().then(|| kind.key_action());
+        action.unwrap_or(KeyAction::None)
     }
 
     fn rows(&self) -> Vec<Row> {
         let rules = &*self.rules;
         let mut rows = Vec::new();
-        let mut row = |setting: &'static str, value: Cow<'static, str>| {
-            rows.push((setting.into(), value));
-        };
         if rules.presence != Presence::Ignored {
-            row("methods", listed(&rules.methods).into());
+            rows.push(row("methods", listed(&rules.methods)));
         }
         let names = rules.reader.names();
-        if self.is_grpc() {
-            row("metadata", listed(names).into());
-        } else {
-            row("header field", listed(names.iter().map(capitalised)).into());
-        }
+        rows.push(match self.is_grpc() {
+            true => row("metadata", listed(names)),
+            false => row("header field", listed(names.iter().map(capitalised))),
+        });
+        let with_it = "a request with it";
         match rules.presence {
             Presence::Required | Presence::Optional => {}
-            Presence::Ignored => row("a request with it", AS_IF_WITHOUT.into()),
-            Presence::Unsupported => {
-                row("a request with it", self.refused(Kind::NotSupported).into());
-            }
+            Presence::Ignored => rows.push(row(with_it, AS_IF_WITHOUT)),
+            Presence::Unsupported => rows.push(row(with_it, self.refused(Kind::NotSupported))),
         }
-        row("a request without it", self.without_a_key());
+        rows.push(row("a request without it", self.without_a_key()));
         if self.protects() {
             rows.extend(self.protection());
         }
@@ -114,47 +103,34 @@ impl Contract {
     fn protection(&self) -> Vec<Row> {
         let rules = &*self.rules;
         let mut rows: Vec<Row> = vec![
-            ("its value".into(), rules.reader.expects().into()),
-            (
-                "a key stands for one request".into(),
-                self.key_space().into(),
-            ),
-            (
-                "a retry must have the same".into(),
-                listed(self.compared()).into(),
-            ),
-            (
-                "a retry with another one".into(),
-                self.refused(Kind::KeyReused).into(),
-            ),
-            (
-                "a retry while the first request is being processed".into(),
-                self.in_flight().into(),
+            row("its value", rules.reader.expects()),
+            row("a key stands for one request", self.key_space()),
+            row("a retry must have the same", listed(self.compared())),
+            row("a retry with another one", self.refused(Kind::KeyReused)),
+            row(
+                "a retry while the first request is being processed",
+                self.in_flight(),
             ),
         ];
         for (responses, on_retry) in self.outcomes() {
-            rows.push((
-                format!("a retry after responses: {responses}").into(),
+            rows.push(row(
+                format!("a retry after responses: {responses}"),
                 on_retry,
             ));
         }
         let ttl = rules.ttl.unwrap_or(self.settings.handle.defaults().ttl);
-        let expired = match rules.on_expired {
+        let expired: Cow<'_, _> = match rules.on_expired {
             OnExpired::Refuse => self.refused(Kind::ResultExpired).into(),
             _ => PROCESSED_AGAIN.into(),
         };
+        let bytes = |most| format!("{most} bytes");
+        let longest = bytes(self.longest_response());
         rows.extend([
-            ("responses are kept for".into(), in_words(ttl).into()),
-            ("a request with the key after that".into(), expired),
-            ("a repeated response".into(), self.marks().into()),
-            (
-                "largest body of a request".into(),
-                format!("{} bytes", rules.max_request).into(),
-            ),
-            (
-                "largest body of a response that is repeated".into(),
-                format!("{} bytes", self.longest_response()).into(),
-            ),
+            row("responses are kept for", in_words(ttl)),
+            row("a request with the key after that", expired),
+            row("a repeated response", self.marks()),
+            row("largest body of a request", bytes(rules.max_request)),
+            row("largest body of a response that is repeated", longest),
         ]);
         rows
     }
@@ -194,15 +170,13 @@ impl Contract {
         };
         let headers = comparison.headers.iter();
         let headers = headers.map(|name| format!("`{name}`").into());
-        ["method".into(), query, "content type".into()]
-            .into_iter()
-            .chain(headers)
-            .chain([body.into()])
-            .collect()
+        let first = ["method".into(), query, "content type".into()];
+        let all = first.into_iter().chain(headers);
+        all.chain([body.into()]).collect()
     }
 
     /// The answer to a retry, by the first response; the first line that fits counts.
-    fn outcomes(&self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
+    fn outcomes(&self) -> Vec<Row> {
         let rules = &*self.rules;
         let failed = match rules.server_errors {
             ServerErrors::Replay => REPLAYED.into(),
@@ -220,25 +194,22 @@ impl Contract {
         };
         if self.is_grpc() {
             return vec![
-                (grpc::RELEASED.into(), PROCESSED_AGAIN.into()),
-                (grpc::FAILED.into(), failed),
-                ("those that are too large".into(), unavailable),
-                ("all others".into(), others),
+                row(grpc::RELEASED, PROCESSED_AGAIN),
+                row(grpc::FAILED, failed),
+                row("those that are too large", unavailable),
+                row("all others", others),
             ];
         }
         let mut outcomes = Vec::new();
         if !rules.rejections.is_empty() {
             let rejections = listed(rules.rejections.iter().map(StatusCode::as_str));
-            outcomes.push((rejections.into(), PROCESSED_AGAIN.into()));
+            outcomes.push(row(rejections, PROCESSED_AGAIN));
         }
         outcomes.extend([
-            (
-                "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431 and 503".into(),
-                PROCESSED_AGAIN.into(),
-            ),
-            ("500 and above".into(), failed),
-            ("those that are streamed or too large".into(), unavailable),
-            ("all others".into(), others),
+            row(NEVER_KEPT, PROCESSED_AGAIN),
+            row("500 and above", failed),
+            row("those that are streamed or too large", unavailable),
+            row("all others", others),
         ]);
         outcomes
     }
@@ -253,10 +224,7 @@ impl Contract {
         }
         if self.rules.headers.tells_request_id() {
             let field = capitalised(&ORIGINAL_REQUEST_ID);
-            push(
-                &mut text,
-                format_args!(", and the id of the first request in `{field}`"),
-            );
+            text += &format!(", and the id of the first request in `{field}`");
         }
         text
     }
@@ -298,21 +266,14 @@ fn in_words(duration: Duration) -> String {
         (1_000, "seconds"),
     ];
     let milliseconds = duration.as_millis();
-    UNITS
-        .into_iter()
-        .find(|(unit, _)| milliseconds >= 2 * unit && milliseconds.is_multiple_of(*unit))
-        .map_or_else(
-            || format!("{milliseconds} milliseconds"),
-            |(unit, name)| format!("{} {name}", milliseconds / unit),
-        )
+    let is_whole = |unit: u128| milliseconds >= 2 * unit && milliseconds.is_multiple_of(unit);
+    match UNITS.into_iter().find(|(unit, _)| is_whole(*unit)) {
+        Some((unit, name)) => format!("{} {name}", milliseconds / unit),
+        None => format!("{milliseconds} milliseconds"),
+    }
 }
 
 /// Escapes the characters that would end a cell of a table.
 fn in_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
-}
-
-fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more)
-        .expect("a String takes all that is written");
 }
