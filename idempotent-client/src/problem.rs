@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idempotent_runtime::wire::{KeyAction, Kind};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The part of an error body that says something about a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,24 +39,20 @@ impl Problem {
     /// server's and may be anything.
     #[must_use]
     pub(crate) fn read(body: &[u8]) -> Self {
-        let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(body) else {
+        let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
             return Self::default();
         };
-        let text = |name: &str| members.get(name)?.as_str();
+        let member = |name: &str| members.get(name);
+        let text = |name: &str| member(name)?.as_str();
         Self {
             kind: text("type").and_then(kind),
-            retryable: members
-                .get("retryable")
-                .and_then(serde_json::Value::as_bool),
+            retryable: member("retryable").and_then(Value::as_bool),
             has_key_action: text("key_action").is_some_and(is_key_action),
-            retry_after: members
-                .get("retry_after")
-                .and_then(serde_json::Value::as_u64)
+            retry_after: member("retry_after")
+                .and_then(Value::as_u64)
                 .map(Duration::from_secs),
             operation_ref: text("operation_ref").map(str::to_owned),
-            stripe: members
-                .get("error")
-                .and_then(|error| StripeError::deserialize(error).ok()),
+            stripe: member("error").and_then(|error| StripeError::deserialize(error).ok()),
         }
     }
 

@@ -52,10 +52,8 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     if let Some(since) = undecided {
         entry.created = since;
     }
-    let age = sending
-        .profile
-        .age(entry.created, sending.inner.clock.now());
-    let age = age.max(keyed.age);
+    let now = sending.inner.clock.now();
+    let age = sending.profile.age(entry.created, now).max(keyed.age);
     let entry = Arc::new(entry);
     loop {
         (keyed.age, keyed.created) = (age, entry.created);
@@ -177,10 +175,8 @@ async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> 
 
 /// The error of a call that was open before, and for which no time is left.
 fn too_late(keyed: &KeyedCall) -> ClientError {
-    unknown(
-        StopReason::Deadline,
-        CallSummary::unsent(keyed.key().clone()),
-    )
+    let call = CallSummary::unsent(keyed.key().clone());
+    unknown(StopReason::Deadline, call)
 }
 
 fn failed(keyed: &KeyedCall, source: StoreError) -> ClientError {

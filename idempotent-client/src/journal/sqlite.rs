@@ -147,6 +147,18 @@ impl SqliteJournal {
     }
 }
 
+/// The condition whose parameters [`bind`] binds.
+const OF_CALL: &str = "WHERE origin = ? AND account = ? AND call_key = ?";
+
+/// Binds the id of a call to the next parameters.
+fn bind(
+    query: Query<'static, Sqlite, SqliteArguments>,
+    id: &EntryId,
+) -> Query<'static, Sqlite, SqliteArguments> {
+    let query = query.bind(id.origin.clone()).bind(id.account.clone());
+    query.bind(id.key.as_str().to_owned())
+}
+
 /// Passes a text on to the driver. A test of ours notes it.
 fn sent(text: String) -> AssertSqlSafe<String> {
     #[cfg(test)]
@@ -159,15 +171,12 @@ impl ClientJournal for SqliteJournal {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
         const DOING: &str = "writing a call into the journal";
         loop {
-            let insert = self
-                .query(
-                    "INSERT INTO",
-                    "(origin, account, call_key, method, url, headers, caller, begun, digest, body, created, deadline) \
-                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-                )
-                .bind(entry.id.origin.clone())
-                .bind(entry.id.account.clone())
-                .bind(entry.id.key.as_str().to_owned())
+            let insert = self.query(
+                "INSERT INTO",
+                "(origin, account, call_key, method, url, headers, caller, begun, digest, body, created, deadline) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+            );
+            let insert = bind(insert, &entry.id)
                 .bind(entry.method.as_str().to_owned())
                 .bind(entry.url.as_str().to_owned())
                 .bind(encoded(&entry.headers))
@@ -189,15 +198,8 @@ impl ClientJournal for SqliteJournal {
 
     async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         const DOING: &str = "looking for a call in the journal";
-        let select = self
-            .query(
-                &format!("SELECT {COLUMNS} FROM"),
-                "WHERE origin = ? AND account = ? AND call_key = ?",
-            )
-            .bind(id.origin.clone())
-            .bind(id.account.clone())
-            .bind(id.key.as_str().to_owned());
-        let rows = self.run(DOING, select).await?;
+        let select = self.query(&format!("SELECT {COLUMNS} FROM"), OF_CALL);
+        let rows = self.run(DOING, bind(select, id)).await?;
         rows.first().map(|row| decoded(row, DOING)).transpose()
     }
 
@@ -207,21 +209,11 @@ impl ClientJournal for SqliteJournal {
         seen: Option<&[u8; 16]>,
         begun: &[u8; 16],
     ) -> Result<bool, StoreError> {
-        let update = self
-            .query(
-                "UPDATE",
-                "SET begun = ? WHERE origin = ? AND account = ? AND call_key = ? \
-                 AND ending IS NULL AND begun IS ? RETURNING 1",
-            )
-            .bind(begun.to_vec())
-            .bind(id.origin.clone())
-            .bind(id.account.clone())
-            .bind(id.key.as_str().to_owned())
-            .bind(seen.map(|seen| seen.to_vec()));
-        let taken_up = self
-            .run("taking up a call that stands in the journal", update)
-            .await?;
-        Ok(!taken_up.is_empty())
+        const DOING: &str = "taking up a call that stands in the journal";
+        let set = format!("SET begun = ? {OF_CALL} AND ending IS NULL AND begun IS ? RETURNING 1");
+        let update = bind(self.query("UPDATE", &set).bind(begun.to_vec()), id);
+        let update = update.bind(seen.map(|seen| seen.to_vec()));
+        Ok(!self.run(DOING, update).await?.is_empty())
     }
 
     async fn finish(
@@ -230,6 +222,7 @@ impl ClientJournal for SqliteJournal {
         caller: &[u8; 32],
         ending: &Ending,
     ) -> Result<(), StoreError> {
+        const DOING: &str = "writing the ending of a call into the journal";
         let (kind, status, headers, body) = match ending {
             Ending::Answered {
                 status,
@@ -245,64 +238,35 @@ impl ClientJournal for SqliteJournal {
             Ending::Burned => (BURNED, None, None, None),
         };
         // The request is no longer needed once its outcome is known.
-        let update = self
-            .query(
-                "UPDATE",
-                "SET caller = ?, ending = ?, status = ?, answer_headers = ?, answer_body = ?, body = NULL \
-                 WHERE origin = ? AND account = ? AND call_key = ?",
-            )
-            .bind(caller.to_vec())
-            .bind(kind)
-            .bind(status)
-            .bind(headers)
-            .bind(body)
-            .bind(id.origin.clone())
-            .bind(id.account.clone())
-            .bind(id.key.as_str().to_owned());
-        self.run("writing the ending of a call into the journal", update)
-            .await
-            .map(drop)
+        let set = format!(
+            "SET caller = ?, ending = ?, status = ?, answer_headers = ?, answer_body = ?, body = NULL {OF_CALL}"
+        );
+        let update = self.query("UPDATE", &set).bind(caller.to_vec());
+        let update = update.bind(kind).bind(status).bind(headers).bind(body);
+        self.run(DOING, bind(update, id)).await.map(drop)
     }
 
     async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
-        let delete = self
-            .query(
-                "DELETE FROM",
-                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun IS ? RETURNING 1",
-            )
-            .bind(id.origin.clone())
-            .bind(id.account.clone())
-            .bind(id.key.as_str().to_owned())
-            .bind(begun.map(|begun| begun.to_vec()));
-        let withdrawn = self
-            .run("withdrawing a call from the journal", delete)
-            .await?;
-        Ok(!withdrawn.is_empty())
+        const DOING: &str = "withdrawing a call from the journal";
+        let open = format!("{OF_CALL} AND ending IS NULL AND begun IS ? RETURNING 1");
+        let delete = bind(self.query("DELETE FROM", &open), id);
+        let delete = delete.bind(begun.map(|begun| begun.to_vec()));
+        Ok(!self.run(DOING, delete).await?.is_empty())
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
-        let delete = self
-            .query(
-                "DELETE FROM",
-                "WHERE origin = ? AND account = ? AND call_key = ?",
-            )
-            .bind(id.origin.clone())
-            .bind(id.account.clone())
-            .bind(id.key.as_str().to_owned());
-        self.run("deleting a call from the journal", delete)
-            .await
-            .map(drop)
+        let delete = bind(self.query("DELETE FROM", OF_CALL), id);
+        let deleted = self.run("deleting a call from the journal", delete).await;
+        deleted.map(drop)
     }
 
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         const DOING: &str = "listing the calls of the journal";
-        let select = self
-            .query(
-                &format!("SELECT {COLUMNS}, rowid FROM"),
-                "WHERE ending IS NULL ORDER BY created, origin, account, call_key LIMIT ?",
-            )
-            .bind(limit);
-        let rows = self.run(DOING, select).await?;
+        let select = self.query(
+            &format!("SELECT {COLUMNS}, rowid FROM"),
+            "WHERE ending IS NULL ORDER BY created, origin, account, call_key LIMIT ?",
+        );
+        let rows = self.run(DOING, select.bind(limit)).await?;
         let table = format!("{}calls", self.prefix);
         let listed = rows.iter().map(|row| {
             let entry = decoded(row, DOING);
@@ -313,17 +277,12 @@ impl ClientJournal for SqliteJournal {
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
         let prefix = &self.prefix;
-        let delete = self
-            .query(
-                "DELETE FROM",
-                &format!(
-                    "WHERE rowid IN (SELECT rowid FROM {prefix}calls \
-                     WHERE ending IS NOT NULL AND created < ? LIMIT ?) RETURNING 1"
-                ),
-            )
-            .bind(before.as_micros())
-            .bind(limit);
-        let rows = self.run("purging the journal", delete).await?;
+        let over = format!(
+            "WHERE rowid IN (SELECT rowid FROM {prefix}calls \
+             WHERE ending IS NOT NULL AND created < ? LIMIT ?) RETURNING 1"
+        );
+        let delete = self.query("DELETE FROM", &over).bind(before.as_micros());
+        let rows = self.run("purging the journal", delete.bind(limit)).await?;
         Ok(rows.len() as u64)
     }
 }

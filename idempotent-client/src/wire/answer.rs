@@ -48,11 +48,10 @@ impl Read {
     /// Reads the body if it says how long it is, or is a document, which no caller takes piece by
     /// piece. A stream of events is handed on as it comes.
     pub(crate) async fn whole(response: Response) -> reqwest::Result<Self> {
-        let length = response.content_length();
-        let is_short = length.map_or_else(
-            || is_document(response.headers()),
-            |length| length <= LONGEST,
-        );
+        let is_short = match response.content_length() {
+            Some(length) => length <= LONGEST,
+            None => is_document(response.headers()),
+        };
         if !is_short {
             return Ok(Self {
                 response,
@@ -65,10 +64,9 @@ impl Read {
         let mut read = 0;
         let mut trails = false;
         let ended = loop {
-            let Some(frame) = rest.frame().await else {
+            let Some(frame) = rest.frame().await.transpose()? else {
                 break true;
             };
-            let frame = frame?;
             read += frame.data_ref().map_or(0, Bytes::len) as u64;
             trails |= frame.is_trailers();
             frames.push_back(frame);

@@ -145,12 +145,10 @@ impl Repeatable {
     /// The bytes, where they are in memory.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self.body {
-            Source::Request => Some(
-                self.request
-                    .body()
-                    .and_then(Body::as_bytes)
-                    .unwrap_or_default(),
-            ),
+            Source::Request => {
+                let bytes = self.request.body().and_then(Body::as_bytes);
+                Some(bytes.unwrap_or_default())
+            }
             Source::Made { .. } | Source::Once(_) => None,
         }
     }
@@ -158,10 +156,8 @@ impl Repeatable {
     /// The request of the next attempt. A stream is there for one attempt only, and is empty from
     /// the second one on.
     pub(crate) fn next(&mut self) -> Request {
-        let mut request = self
-            .request
-            .try_clone()
-            .expect("streams were taken out of it");
+        let request = self.request.try_clone();
+        let mut request = request.expect("streams were taken out of it");
         match &mut self.body {
             Source::Request => {}
             Source::Made {

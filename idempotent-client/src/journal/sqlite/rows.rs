@@ -51,10 +51,10 @@ pub(super) fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, Sto
 /// columns.
 pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> CorruptEntry {
     let number: sqlx::Result<i64> = row.try_get("rowid");
-    let place = number.map_or_else(
-        |_| format!("`{table}`"),
-        |number| format!("row {number} of `{table}`"),
-    );
+    let place = match number {
+        Ok(number) => format!("row {number} of `{table}`"),
+        Err(_) => format!("`{table}`"),
+    };
     CorruptEntry {
         id: id(row).ok().flatten().map(Box::new),
         place,
