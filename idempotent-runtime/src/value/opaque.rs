@@ -2,7 +2,10 @@
 
 /// Implements `Debug` for a type by its name, and by the values that are named behind it.
 macro_rules! opaque {
-    ($name:ident $(<$($parameter:tt $(: $bound:path)?),*>)? $(, |$it:ident| $($field:ident = $value:expr),+)?) => {
+    (
+        $name:ident $(<$($parameter:tt $(: $bound:path)?),*>)?
+        $(, |$it:ident| $($field:ident = $value:expr),+)?
+    ) => {
         impl$(<$($parameter $(: $bound)?),*>)? std::fmt::Debug for $name$(<$($parameter),*>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut shown = f.debug_struct(stringify!($name));

@@ -173,6 +173,7 @@ impl HeldLease {
 }
 
 impl HeldLease {
+    /// Whether the reconciling function had the body run again.
     fn reran(&self) -> bool {
         self.lease.attempt.stage() == Stage::RunAgain
     }
