@@ -15,6 +15,7 @@ pub(crate) trait Codec<R> {
     type Answer;
 
     /// Whether no `Err` is ever recorded.
+    #[cfg(feature = "_sql")]
     const RELEASES: bool = false;
 
     /// Tells whether an `Err` can be recorded.

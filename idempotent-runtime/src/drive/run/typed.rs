@@ -33,7 +33,7 @@ use crate::{
 /// How a typed call is stored and read: what becomes of an `Err`, and how much of a value is kept.
 /// The builders of calls and steps collect it.
 #[derive(Debug)]
-pub struct Typed<P, K> {
+pub(crate) struct Typed<P, K> {
     pub(crate) on_error: P,
     pub(crate) keep: K,
 }
@@ -84,6 +84,7 @@ where
     type Own = Result<R::Value, R::Error>;
     type Answer = (R, CallReport);
 
+    #[cfg(feature = "_sql")]
     const RELEASES: bool = P::RELEASES;
 
     fn errors_can_end(&self, request: &Request) -> bool {
