@@ -8,8 +8,8 @@
 //!
 //! Two things vary. A [`Codec`] keeps the result of a body and makes the answer: `typed` for
 //! functions, `raw` for bytes. The place of the claim is a lease ([`run`], [`run_pinned`],
-//! [`run_detached`](run::run_detached)), the application's transaction ([`run_in`]), or one of our own
-//! ([`transact`](transaction::transact), which tries again). In a transaction nothing beats and
+//! [`run_detached`](run::run_detached)), the application's transaction ([`run_in`]), or one of our
+//! own ([`transact`](transaction::transact), which tries again). In a transaction nothing beats and
 //! nothing is tried again: the record commits and rolls back with the rows of the body.
 //!
 //! A body never runs without a claim that stands. Its outcome is told only after the write, or

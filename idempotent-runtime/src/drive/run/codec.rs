@@ -1,4 +1,5 @@
-//! What a body's result becomes: the part of a call that knows types of the application's.
+//! The way from a body's result to its record and its answer: the part of a call that knows types
+//! of the application's.
 
 use super::active_call::{ActiveCall, Instead};
 #[cfg(feature = "_sql")]

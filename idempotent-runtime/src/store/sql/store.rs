@@ -21,19 +21,19 @@ macro_rules! sql_store {
             };
 
             impl $store {
-                /// Makes the store's tables, or brings them up to date. Safe at every start, also of
-                /// several processes at once, and apart from the application's own migrations.
+                /// Makes the store's tables, or brings them up to date. Safe at every start, also
+                /// of several processes at once, and apart from the application's own migrations.
                 ///
-                /// Call it again after all tables were emptied, as a test suite does between its tests.
-                /// The store is another one then, and refuses transactions of the application's until
-                /// it is called.
+                /// Call it again after all tables were emptied, as a test suite does between its
+                /// tests. The store is another one then, and refuses transactions of the
+                /// application's until it is called.
                 ///
                 /// # Errors
                 ///
                 /// [`Schema`] where a newer release left no room for this one or a table is gone,
-                /// [`Denied`] where the tables may not be made, [`Busy`] where another process migrates
-                /// for longer than 30 seconds or keeps a file locked, [`Unavailable`] where the
-                /// database does not tell in time what is there.
+                /// [`Denied`] where the tables may not be made, [`Busy`] where another process
+                /// migrates for longer than 30 seconds or keeps a file locked, [`Unavailable`]
+                /// where the database does not tell in time what is there.
                 ///
                 /// [`Schema`]: crate::store::StoreErrorKind::Schema
                 /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -48,14 +48,14 @@ macro_rules! sql_store {
                 ///
                 /// # Errors
                 ///
-                /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they
-                /// are older, or a newer release left no room for this one.
+                /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing,
+                /// they are older, or a newer release left no room for this one.
                 pub async fn check_schema(&self) -> Result<(), StoreError> {
                     self.inner.check_schema().await
                 }
 
-                /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people
-                /// who run their own migrations.
+                /// The statements that [`migrate`](Self::migrate) runs on an empty database, for
+                /// people who run their own migrations.
                 #[must_use]
                 pub fn ddl(&self) -> String {
                     $crate::store::sql::migrate::ddl::<sqlx::$database>(&self.inner.prefix)
