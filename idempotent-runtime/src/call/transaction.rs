@@ -12,7 +12,6 @@ use crate::{
 
 impl Call {
     /// Claims for an annotated function with `tx`, inside its transaction.
-    #[expect(private_interfaces, reason = "the expansion names it nowhere")]
     pub fn join<C, R, T, E, P, K>(
         self,
         connection: &mut C,

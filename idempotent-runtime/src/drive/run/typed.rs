@@ -32,8 +32,15 @@ use crate::{
 
 /// How a typed call is stored and read: what becomes of an `Err`, and how much of a value is kept.
 /// The builders of calls and steps collect it.
+#[cfg_attr(
+    not(feature = "_sql"),
+    expect(
+        unreachable_pub,
+        reason = "the expansion of `tx` names no type, and has one of it"
+    )
+)]
 #[derive(Debug)]
-pub(crate) struct Typed<P, K> {
+pub struct Typed<P, K> {
     pub(crate) on_error: P,
     pub(crate) keep: K,
 }
