@@ -68,14 +68,18 @@ where
     C: Codec<R>,
     B: Future<Output = R>,
 {
-    let (mut call, attempt) = match claim(described, &codec).await {
-        Ok(claimed) => claimed,
-        Err(answer) => return take(answer),
+    let mut call = match described {
+        Ok(call) => call,
+        Err(error) => return take(C::refused(*error)),
     };
-    match run_and_record(&mut call, &attempt, &codec, body).await {
-        Ok(answer) => take(answer),
-        Err(instead) => take(codec.instead(&mut call, instead).await),
-    }
+    let instead = match admit(&mut call, &codec).await {
+        Ok(attempt) => match run_and_record(&mut call, &attempt, &codec, body).await {
+            Ok(answer) => return take(answer),
+            Err(instead) => instead,
+        },
+        Err(instead) => instead,
+    };
+    take(codec.instead(&mut call, instead).await)
 }
 
 /// Runs a call as a part of the application's transaction.
@@ -106,11 +110,19 @@ pub(crate) async fn claim<R, C: Codec<R>>(
     codec: &C,
 ) -> Result<(Box<ActiveCall>, Attempt), C::Answer> {
     let mut call = described.map_err(|error| C::refused(*error))?;
-    call.request.errors_can_end = codec.errors_can_end(&call.request);
-    match call.admit().await {
+    match admit(&mut call, codec).await {
         Ok(attempt) => Ok((call, attempt)),
         Err(instead) => Err(codec.instead(&mut call, instead).await),
     }
+}
+
+/// Sends the claim: the attempt that is to run the body, or what answers instead.
+fn admit<R, C: Codec<R>>(
+    call: &mut ActiveCall,
+    codec: &C,
+) -> impl Future<Output = Result<Attempt, Instead>> {
+    call.request.errors_can_end = codec.errors_can_end(&call.request);
+    call.admit()
 }
 
 /// Carries out a call that has claimed: a detached one does it in a task of its own.

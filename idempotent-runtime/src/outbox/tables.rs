@@ -175,11 +175,6 @@ CREATE TABLE IF NOT EXISTS {relays} (
             self.schema
         );
         let numbers = numbers::<DB, 2>(connection, look, doing).await;
-        let [version, usable_from] = numbers.unwrap_or_default();
-        let found = Found {
-            version,
-            usable_from,
-        };
-        version::check(found, VERSION, doing)
+        version::check(Found::from(numbers.unwrap_or_default()), VERSION, doing)
     }
 }

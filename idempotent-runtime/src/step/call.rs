@@ -261,7 +261,8 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
         K: Keep<T> + Clone,
         U: MayUndo<T, K>,
     {
-        let (typed, mut described) = (self.typed, self.described);
+        let typed = self.typed;
+        let mut described = self.described;
         described.undo = self.undo.any(&typed.keep, described.version);
         let asking = described.asking();
         // Boxed, so that the future of every step does not hold room for it.

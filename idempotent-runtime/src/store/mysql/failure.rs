@@ -20,6 +20,11 @@ pub(super) fn is_no_savepoint(error: &Error) -> bool {
     number(error) == Some(1305)
 }
 
+/// Tells whether a table is not there.
+pub(super) fn is_missing_table(error: &Error) -> bool {
+    number(error) == Some(1146)
+}
+
 /// Tells whether a change of a table was refused because it has been made: the column or the index
 /// is there, or is gone.
 pub(super) fn is_there_already(error: &Error) -> bool {

@@ -7,7 +7,7 @@ use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
         Dialect, TablePrefix,
-        migrate::{DOING, Schema, numbers, take_missing},
+        migrate::{DOING, Schema, numbers, numbers_of, take_missing},
         version::{self, Found, SchemaStep},
     },
 };
@@ -95,6 +95,19 @@ impl Schema for MySql {
         )
     }
 
+    /// It looks at the table itself, whose error tells that no database is chosen.
+    async fn find(
+        connection: &mut MySqlConnection,
+        prefix: &TablePrefix,
+        doing: &'static str,
+    ) -> Result<Found, StoreError> {
+        match Self::send(connection, version::look(prefix)).await {
+            Ok(rows) => numbers_of(&rows, doing).map(Found::from),
+            Err(error) if failure::is_missing_table(&error) => Ok(Found::default()),
+            Err(error) => Err(failure::of(error, doing)),
+        }
+    }
+
     fn applied(prefix: &TablePrefix, reached: Found) -> String {
         let (note, version) = (version::note(prefix, reached, NOW), reached.version);
         format!("{note}\n    ON DUPLICATE KEY UPDATE version = {version};\n")
@@ -153,10 +166,7 @@ mod tests {
     use super::*;
     use crate::store::{
         MySqlStore,
-        sql::{
-            migrate::find,
-            tests::upgrade::{self, Upgrade},
-        },
+        sql::tests::upgrade::{self, Upgrade},
     };
 
     upgrade::upgrades_on_a_server!(MySqlStore, MySql, "IDEMPOTENT_TEST_MARIADB_URL");
@@ -187,7 +197,7 @@ mod tests {
             for step in [column, index, gone] {
                 let died = MySql::send(&mut connection, step.clone()).await;
                 died.expect("the step itself is done");
-                let found = find::<MySql>(&mut connection, &next.prefix, DOING).await;
+                let found = MySql::find(&mut connection, &next.prefix, DOING).await;
                 let taken = found.expect("a schema").version.try_into();
                 let mut steps = vec![String::new(); taken.expect("a few")];
                 steps.push(step);
@@ -196,7 +206,7 @@ mod tests {
                 let others = MySql::migrate_by(&steps, &mut connection, &next.prefix).await;
 
                 others.expect("the next start goes on");
-                let found = find::<MySql>(&mut connection, &next.prefix, DOING).await;
+                let found = MySql::find(&mut connection, &next.prefix, DOING).await;
                 let version = found.map(|found| found.version);
                 assert_eq!(version.ok(), i64::try_from(steps.len()).ok());
             }

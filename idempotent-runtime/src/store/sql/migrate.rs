@@ -2,7 +2,7 @@
 //! application's migrations never meet it.
 
 use super::{
-    Cell, Dialect, TablePrefix,
+    Cell, Dialect, Row, TablePrefix,
     answers::corrupt,
     no_row,
     version::{self, Found, SchemaStep},
@@ -29,6 +29,23 @@ pub(crate) trait Schema: Dialect {
     /// Counts the tables of this name, without a look at the table: that would wait for a lock on
     /// it.
     fn stands(table: &str) -> String;
+
+    /// The schema that stands there. It counts the table first: a transaction of Postgres takes no
+    /// statement any more behind one that failed.
+    fn find(
+        connection: &mut Self::Connection,
+        prefix: &TablePrefix,
+        doing: &'static str,
+    ) -> impl Future<Output = Result<Found, StoreError>> + Send {
+        async move {
+            let table = Self::stands(&format!("{prefix}schema"));
+            if numbers::<Self, 1>(connection, table, doing).await? == [0] {
+                return Ok(Found::default());
+            }
+            let found = numbers::<Self, 2>(connection, version::look(prefix), doing);
+            found.await.map(Found::from)
+        }
+    }
 
     /// The statement that notes that a step was taken.
     fn applied(prefix: &TablePrefix, reached: Found) -> String {
@@ -77,7 +94,7 @@ pub(crate) async fn take_missing<DB: Schema>(
     connection: &mut DB::Connection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    let found = find::<DB>(connection, prefix, DOING).await?;
+    let found = DB::find(connection, prefix, DOING).await?;
     if version::is_usable(found, steps.len(), DOING)? {
         return Ok(());
     }
@@ -95,7 +112,7 @@ pub(crate) async fn is_done<DB: Schema>(
     connection: &mut DB::Connection,
     prefix: &TablePrefix,
 ) -> Result<bool, StoreError> {
-    let found = find::<DB>(connection, prefix, DOING).await?;
+    let found = DB::find(connection, prefix, DOING).await?;
     if !version::is_usable(found, steps.len(), DOING)? {
         return Ok(false);
     }
@@ -109,7 +126,7 @@ pub(crate) async fn check<DB: Schema>(
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
-    let found = find::<DB>(connection, prefix, DOING).await?;
+    let found = DB::find(connection, prefix, DOING).await?;
     version::check(found, DB::steps(prefix).len(), DOING)?;
     find_tables::<DB>(connection, prefix, DOING).await
 }
@@ -132,23 +149,6 @@ pub(crate) async fn find_id<DB: Schema>(
         column: "store",
     };
     id.text().map_err(|damaged| corrupt(damaged, DOING))
-}
-
-/// The schema that stands there.
-pub(crate) async fn find<DB: Schema>(
-    connection: &mut DB::Connection,
-    prefix: &TablePrefix,
-    doing: &'static str,
-) -> Result<Found, StoreError> {
-    let table = format!("{prefix}schema");
-    if numbers::<DB, 1>(connection, DB::stands(&table), doing).await? == [0] {
-        return Ok(Found::default());
-    }
-    let [version, usable_from] = numbers::<DB, 2>(connection, version::look(prefix), doing).await?;
-    Ok(Found {
-        version,
-        usable_from,
-    })
 }
 
 /// Finds the tables that the steps have made, which may be gone whatever that of the versions says:
@@ -177,6 +177,14 @@ pub(crate) async fn numbers<DB: Dialect, const N: usize>(
     doing: &'static str,
 ) -> Result<[i64; N], StoreError> {
     let rows = DB::query(connection, text, doing).await?;
+    numbers_of(&rows, doing)
+}
+
+/// The numbers in the first of these rows.
+pub(crate) fn numbers_of<const N: usize>(
+    rows: &[impl Row],
+    doing: &'static str,
+) -> Result<[i64; N], StoreError> {
     let row = rows.first().ok_or_else(|| no_row(doing))?;
     let mut numbers = [0; N];
     for (place, number) in numbers.iter_mut().enumerate() {

@@ -39,6 +39,15 @@ pub struct Found {
     pub usable_from: i64,
 }
 
+impl From<[i64; 2]> for Found {
+    fn from([version, usable_from]: [i64; 2]) -> Self {
+        Self {
+            version,
+            usable_from,
+        }
+    }
+}
+
 /// Both numbers of what stands, over the rows of the table of the versions.
 const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
 

@@ -105,11 +105,10 @@ impl<D: ServerDialect> Inner<D> {
         }
         let mut connected = self.connections.acquire(migrate::DOING).await?;
         let connection = &mut connected.connection;
-        let answer = match migrate::migrate::<D::Database>(connection, &self.prefix).await {
-            Ok(()) => self.learn(connection).await,
-            refused => refused,
-        };
-        connected.release(answer)
+        // If that fails, the connection is closed, and its transaction holds nothing any more.
+        migrate::migrate::<D::Database>(connection, &self.prefix).await?;
+        let learned = self.learn(connection).await;
+        connected.release(learned)
     }
 
     pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
