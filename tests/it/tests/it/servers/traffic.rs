@@ -118,8 +118,8 @@ impl Traffic {
     pub(super) async fn assert_kept(&self, store: Arc<dyn Store>) {
         let idem = Idempotency::new(store);
         for (key, told) in self.told.iter().enumerate() {
-            let again = charge(&idem, key, OnCrash::Uncertain, &self.effects).await;
-            assert_eq!(again.ok(), *told, "call {key}");
+            let again = answer(&idem, key, OnCrash::Uncertain, &self.effects, || {});
+            assert_eq!(Some(again.await), *told, "call {key}");
             assert_eq!(self.runs(key), 1, "call {key}");
         }
     }
@@ -138,17 +138,29 @@ impl Caller {
                 return answers;
             }
             let key = number / 2;
-            let answer = loop {
-                match charge(&self.idem, key, self.on_crash, &self.effects).await {
-                    Ok(answer) => break answer,
-                    Err(error) => assert!(error.is_retryable(), "call {key}: {error:?}"),
-                }
-                self.refused.send_modify(|refused| *refused += 1);
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            };
+            let refused = || self.refused.send_modify(|refused| *refused += 1);
+            let answer = answer(&self.idem, key, self.on_crash, &self.effects, refused).await;
             answers.push((key, answer));
             self.answered.send_modify(|answered| *answered += 1);
         }
+    }
+}
+
+/// The answer to a call, which is made again after each error that may be gone the next time.
+async fn answer(
+    idem: &Idempotency,
+    key: usize,
+    on_crash: OnCrash,
+    effects: &Arc<Vec<AtomicU32>>,
+    refused: impl Fn(),
+) -> u64 {
+    loop {
+        match charge(idem, key, on_crash, effects).await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(error.is_retryable(), "call {key}: {error:?}"),
+        }
+        refused();
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
