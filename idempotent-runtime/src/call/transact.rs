@@ -18,9 +18,9 @@ impl<P, K> CallBuilder<P, K> {
     ///   does so if another transaction was in the way: a deadlock, a serialization failure, or a
     ///   lock that was waited for too long. It also does so if the connection broke before the
     ///   commit, or may only read, as one to the primary of before a failover: that one is closed.
-    ///   So the closure is `Clone`: the values that it moves are cloned for each try. The tries come
-    ///   after pauses that are random and grow. After 10 seconds of tries the caller gets the last
-    ///   error, and the key is free.
+    ///   So the closure is `Clone`: the values that it moves are cloned for each try. The tries
+    ///   come after pauses that are random and grow. After 10 seconds of tries the caller gets the
+    ///   last error, and the key is free.
     /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
     ///   body returned, or the body runs again. An answer counts as lost after the time that a
     ///   duplicate waits (10 seconds under `InFlight::Reject`). It is [`Error::CommitUnknown`] if

@@ -50,7 +50,7 @@ pub enum Disposition {
 pub enum DeadLetterReason {
     /// Its handler failed for good: the `Err` is recorded.
     Failed,
-    /// Its handler failed at each of `max_deliveries` deliveries. Where steps of it have an undo, its
+    /// Its handler failed at each of `max_deliveries` deliveries. If steps of it have an undo, its
     /// record is parked: resume it, or have the steps undone.
     Exhausted,
     /// It is unknown whether its effect stands. Find out, and settle its record.

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 
 use crate::value::opaque;
 
-/// Counts the handlers that run, the requests whose bodies are kept meanwhile and the responses that
-/// still stream, in all and for each caller that it is told of, and is shut once.
+/// Counts the handlers that run, the requests whose bodies are kept meanwhile and the responses
+/// that still stream, in all and for each caller that it is told of, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlightLimit(Arc<watch::Sender<State>>);
 

@@ -66,8 +66,8 @@ impl<P> NumberedCall<P> {
     }
 
     /// Runs the body as a part of a transaction of yours, as
-    /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by [`StagedNumber::commit`],
-    /// which tells what became of the number.
+    /// [`CallBuilder::run_in`](crate::CallBuilder::run_in) does. Commit it by
+    /// [`StagedNumber::commit`], which returns the decision about the number.
     ///
     /// `lease`, `on_crash`, `in_flight` and `wait_for_gap` are refused. A call waits in the
     /// database for another transaction that has the stream, whatever its number is.

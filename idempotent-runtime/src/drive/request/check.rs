@@ -25,8 +25,8 @@ pub(crate) const SEQUENCE: &str = "sequence:";
 
 #[cfg(feature = "_sql")]
 impl Call {
-    /// Refuses what has no meaning in a transaction, which holds the key itself. One that is not
-    /// our own would stay open while a call waits.
+    /// Refuses settings that have no meaning in a transaction, which holds the key itself. A
+    /// transaction that is not our own would stay open while a call waits.
     pub(crate) fn in_transaction(&mut self, is_own: bool) {
         const NUMBER_WAITS: &str = "`in_flight` and `wait_for_gap` have no meaning in a transaction of yours, which would stay open meanwhile: leave them out";
         let it = &*self.0;
@@ -151,8 +151,8 @@ impl Description {
         Ok((ttl, lease))
     }
 
-    /// Lets nothing stand in the way of the body. The key that it hands downstream is the usual
-    /// one, where that can be told.
+    /// Makes a call that runs without a record. The key that it hands downstream is the usual one,
+    /// if that can be made.
     fn switched_off(self, handle: Idempotency) -> Request {
         if let Some(site) = self.site {
             let _it_may_be_a_duplicate = handle.meet(site);

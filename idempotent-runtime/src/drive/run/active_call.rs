@@ -81,7 +81,7 @@ impl ActiveCall {
     /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
     pub(crate) fn new(request: Request) -> Box<Self> {
         let (operation, id) = (&*request.operation, &request.id);
-        // Where an older build may have given the record another id, that is known later.
+        // The id is known later if an older build may have given the record another one.
         let known = request.old_id.is_none().then(|| field::display(id));
         let span = tracing::info_span!("idempotent", operation, id = known, outcome = field::Empty);
         let handle = &request.handle;

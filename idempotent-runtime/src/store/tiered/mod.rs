@@ -298,8 +298,8 @@ forward! {
             }))
         }
 
-        /// Past the tier, which holds no copy of what a call may write over: only of what is done and
-        /// has not expired.
+        /// It goes past the tier, which holds no copy of a record that a call may write over: only
+        /// of one that is done and has not expired.
     }
 }
 
