@@ -71,6 +71,31 @@ fn without_steps_bookings_are_doubled_and_left_and_the_trip_says_so() {
 }
 
 #[test]
+fn an_operator_settles_what_the_gateway_left_open() {
+    let printed = run("operators", &[], &env::temp_dir());
+    for said in [
+        "order-2 Uncertain: it happened\n",
+        "order-3 Uncertain: it did not happen\n",
+        "  0 are left\n",
+        "order-2: Ok(\"receipt of order-2\")\n",
+        "  order-2 1 charged\n",
+        "  order-3 0 charged\n",
+        "No order was charged twice",
+    ] {
+        says(&printed, said);
+    }
+}
+
+#[test]
+fn without_records_a_silent_gateway_is_charged_twice_and_the_operators_say_so() {
+    let operators = command("operators").arg("--unprotected").output();
+    let operators = operators.expect("the program starts");
+    let printed = String::from_utf8_lossy(&operators.stdout);
+    assert_eq!(operators.status.code(), Some(1), "{printed}");
+    says(&printed, "order-2 2 charged   WRONG");
+}
+
+#[test]
 fn each_event_is_applied_once_and_in_its_turn_over_gaps_copies_and_kills() {
     let printed = run("sequence", &[], &env::temp_dir());
     says(&printed, "was killed 10 times with SIGKILL");

@@ -19,6 +19,7 @@
 //! | the same, and a failure must undo the effects before it | [`sagas`] |
 //! | a message must go out if, and only if, rows were committed | [`outbox`] |
 //! | the same, and Debezium reads the database already | [`change_data_capture`] |
+//! | an operator has to find and settle what no call can decide | [`operators`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -59,6 +60,9 @@ pub mod steps {}
 
 #[doc = include_str!("guide/sagas.md")]
 pub mod sagas {}
+
+#[doc = include_str!("guide/operators.md")]
+pub mod operators {}
 
 #[doc = include_str!("guide/outbox.md")]
 pub mod outbox {}

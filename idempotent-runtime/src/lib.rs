@@ -110,6 +110,7 @@ mod handle;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod http;
+pub mod operate;
 #[cfg(feature = "_sql")]
 #[cfg_attr(
     docsrs,

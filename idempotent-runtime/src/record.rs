@@ -17,6 +17,7 @@ pub(crate) mod duration;
 pub(crate) mod error;
 pub(crate) mod label;
 pub(crate) mod limits;
+pub(crate) mod note;
 pub(crate) mod outcome;
 mod raw_ending;
 mod raw_outcome;
@@ -30,6 +31,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use self::codes::codes;
 pub use self::{
     draft::{Draft, Moment},
+    note::Note,
     raw_ending::RawEnding,
     raw_outcome::{OutcomeKind, RawOutcome},
     step::{ListedStep, Step, StepName, StepNames, StepState},
@@ -80,6 +82,8 @@ pub struct Record {
     /// The answer to duplicates: only in [`State::Done`], except for a stream and for a record that
     /// is being undone.
     pub outcome: Option<RawOutcome>,
+    /// The note about this version.
+    pub note: Option<Arc<Note>>,
 }
 
 impl Record {
@@ -108,6 +112,7 @@ impl Record {
             finished: None,
             expires: created,
             outcome: None,
+            note: None,
         }
     }
 
@@ -236,6 +241,18 @@ pub enum State {
     Parked,
     /// It failed for good, and its steps are being undone. Its outcome is the error.
     Undoing,
+}
+
+impl State {
+    /// The states in which a record waits for an operator, or for the rest of its undos.
+    pub(crate) const ATTENTION: [Self; 3] = [Self::Uncertain, Self::Parked, Self::Undoing];
+
+    /// Tells whether the record needs somebody: it is uncertain, parked or undoing. It does not
+    /// expire in this state.
+    #[must_use]
+    pub fn needs_attention(self) -> bool {
+        Self::ATTENTION.contains(&self)
+    }
 }
 
 codes! {

@@ -15,7 +15,7 @@ use crate::{
     observe::RecordChange,
     outcome::Stored,
     protocol::{Settlement, settle},
-    record::{Draft, RawOutcome, Record, State, Time, Version},
+    record::{Draft, Note, RawOutcome, Record, State, Time, Version, note::signed},
     store::{Snapshot, Stamp, StoreError, Swap},
 };
 
@@ -44,6 +44,7 @@ pub struct Settle<'a> {
     pub(super) operation: Arc<str>,
     pub(super) id: RecordId,
     pub(super) schema: u32,
+    pub(super) note: Note,
 }
 
 impl Idempotency {
@@ -60,7 +61,8 @@ impl Idempotency {
     /// # use idempotent_runtime::{BoxError, Idempotency};
     /// # async fn example(idem: Idempotency) -> Result<(), BoxError> {
     /// // The gateway's dashboard shows the charge: it happened.
-    /// idem.settle("payments.charge", Some("merchant-7"), "order-42")?.with_value(&"receipt-99").await?;
+    /// let charge = idem.settle("payments.charge", Some("merchant-7"), "order-42")?;
+    /// charge.by("anna").because("dashboard, row 7").with_value(&"receipt-99").await?;
     /// # Ok(()) }
     /// ```
     ///
@@ -134,11 +136,14 @@ impl Idempotency {
             schema: self.version_of(&operation),
             operation,
             id,
+            note: Note::default(),
         }
     }
 }
 
 impl Settle<'_> {
+    signed!(|it| it.note);
+
     /// Sets the schema version of the value, if the attribute or the call says `version`. It may be
     /// that no call can read an outcome of another version, and a record is settled only once. The
     /// version is known for an annotated function of which this handle has seen a call, also by the
@@ -249,7 +254,7 @@ impl Settle<'_> {
     }
 
     pub(super) async fn write(self, settlement: &Settlement) -> Result<(), Error> {
-        let keep = self.handle.defaults().audit_retention;
+        let (keep, note) = (self.handle.defaults().audit_retention, self.note.checked()?);
         let ends_by_error = matches!(settlement, Settlement::Outcome(it) if it.is_error());
         let settled = |snapshot: &Snapshot| {
             let Some(record) = snapshot.record.as_deref() else {
@@ -261,7 +266,7 @@ impl Settle<'_> {
                 _ if ends_by_error && record.has_open_undos() => NotSettled::OpenUndos,
                 _ if is_about_to_be_recorded(self.handle, record) => NotSettled::StillRunning,
                 _ => match draft() {
-                    Some(draft) => return Ok(Some(draft)),
+                    Some(draft) => return Ok(Some(draft.noted(note.clone()))),
                     None => why_not(record, snapshot.now),
                 },
             };

@@ -11,7 +11,9 @@ use crate::{
     protocol::Settlement,
     record::label,
     record::label::StepLabel,
-    record::{AttemptId, RawOutcome, Record, State, Step, StepName, StepState, Version},
+    record::{
+        AttemptId, RawOutcome, Record, State, Step, StepName, StepState, Version, note::signed,
+    },
     store::StepWrite,
 };
 
@@ -53,6 +55,8 @@ impl<'a> Settle<'a> {
 }
 
 impl SettleStep<'_> {
+    signed!(|it| it.settle.note);
+
     /// Sets the schema version of the value, if the step says `version`.
     pub fn version(mut self, schema: u32) -> Self {
         self.settle.schema = schema;
@@ -117,6 +121,7 @@ impl SettleStep<'_> {
             version: Version::random(),
             state: StepState::Undone,
             attempt_id: settle.undoing(&record).await?,
+            note: settle.note.checked()?,
             ..Step::clone(&step)
         };
         settle.put_step(step.version, &undone).await
@@ -166,6 +171,7 @@ impl Settle<'_> {
             state,
             attempt_id: self.undoing(&record).await?,
             outcome,
+            note: self.note.checked()?,
             ..Step::clone(&step)
         };
         self.put_step(step.version, &ended).await?;

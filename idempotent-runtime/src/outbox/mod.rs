@@ -25,7 +25,7 @@ use self::tables::Tables;
 pub use self::{
     dialect::OutboxDatabase,
     message::Message,
-    operators::Parked,
+    operators::{KeyAct, Parked},
     relay::{Envelope, OnPoison, PublishError, Publisher, Relay, RelayBuilder},
 };
 pub use crate::error::MessageError;

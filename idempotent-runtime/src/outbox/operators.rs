@@ -1,6 +1,6 @@
 //! Operators look at keys that are parked, and have them go on.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use super::{
     LIMIT, Outbox,
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     error::{BoxError, Error},
+    record::{Note, note::signed},
     store::{StoreError, StoreErrorKind, sql::Row},
     transaction::Isolation,
 };
@@ -83,8 +84,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         .await
     }
 
-    /// Has a parked key go on with its oldest message, which has a fresh budget; whether it was
-    /// parked.
+    /// Begins to have a parked key go on with its oldest message, which has a fresh budget. Awaited,
+    /// it returns whether the key was parked.
     ///
     /// # Errors
     ///
@@ -93,22 +94,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// # Cancel safety
     ///
     /// Dropped at any await, the key goes on or does not. A second call changes nothing.
-    pub async fn resume(&self, key: &str) -> Result<bool, Error> {
-        let (claims, place) = (&self.tables.claims, place::<DB>(key));
-        let resume = format!(
-            "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
-             WHERE message_key = {place} AND blocked_since > 0"
-        );
-        self.run(DOING, WRITING, async |connection| {
-            let was_parked = self.locks(connection, &place).await?;
-            DB::query(connection, resume, DOING).await?;
-            Ok(was_parked)
-        })
-        .await
+    pub fn resume(&self, key: &str) -> KeyAct<'_, DB> {
+        KeyAct::new(self, key, Act::Resume)
     }
 
-    /// Takes the oldest message out of a parked key, and has the key go on behind it; whether it
-    /// did. The message goes to the table of those that were rejected, with this reason.
+    /// Begins to take the oldest message out of a parked key, and to have the key go on behind it. Awaited,
+    /// it returns whether it did. The message goes to the table of those that were rejected, with the reason.
     ///
     /// `id` is that of the message which is meant, as [`parked`](Self::parked) tells it: where
     /// another one is the oldest by now, nothing changes.
@@ -120,32 +111,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// # Cancel safety
     ///
     /// Dropped at any await, the message is discarded or is not. A second call changes nothing.
-    pub async fn discard(&self, key: &str, id: &str, reason: &str) -> Result<bool, Error> {
-        let Tables {
-            messages, claims, ..
-        } = &*self.tables;
-        let (place, message) = (place::<DB>(key), DB::bytes(id.as_bytes()));
-        let is_it = format!(
-            "SELECT count(*) FROM {messages} AS message WHERE message.id = {message} AND message.message_key = {place}
-               AND message.number = (SELECT earlier.number FROM {messages} AS earlier WHERE earlier.message_key = {place}
-                   ORDER BY earlier.number LIMIT 1)"
-        );
-        let meant = format!("id = {message}");
-        let discard = self.tables.set_aside::<DB>(&meant, reason)
-            + &format!("DELETE FROM {claims} WHERE message_key = {place}");
-        let is_it = self.run(DOING, WRITING, async |connection| {
-            let is_it =
-                self.locks(connection, &place).await? && Self::count(connection, is_it).await? > 0;
-            if is_it {
-                DB::query(connection, discard, DOING).await?;
-            }
-            Ok(is_it)
-        });
-        let is_it = is_it.await?;
-        if is_it {
-            tracing::warn!(id, reason, "a message was discarded");
-        }
-        Ok(is_it)
+    pub fn discard(&self, key: &str, id: &str) -> KeyAct<'_, DB> {
+        KeyAct::new(self, key, Act::Discard { id: id.to_owned() })
     }
 
     /// Locks a key that is parked; whether it was. No relay holds a parked key, and the lock keeps
@@ -165,7 +132,122 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     }
 }
 
+/// An act of an operator on one parked key: [`Outbox::resume`] and [`Outbox::discard`] make it.
+/// Nothing happens until it is awaited.
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct KeyAct<'a, DB: OutboxDatabase> {
+    outbox: &'a Outbox<DB>,
+    /// The key, as it stands in the tables, written out.
+    place: String,
+    act: Act,
+    note: Note,
+}
+
+#[derive(Debug)]
+enum Act {
+    Resume,
+    Discard { id: String },
+}
+
+impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
+    fn new(outbox: &'a Outbox<DB>, key: &str, act: Act) -> Self {
+        let (place, note) = (place::<DB>(key), Note::default());
+        Self {
+            outbox,
+            place,
+            act,
+            note,
+        }
+    }
+
+    signed!(|it| it.note);
+
+    /// Does it, and notes it, where the key is parked.
+    async fn run(&self) -> Result<bool, Error> {
+        self.note.checked()?;
+        let Self { outbox, place, .. } = self;
+        let done = outbox.run(DOING, WRITING, async |connection| {
+            let is_meant = outbox.locks(connection, place).await?
+                && match &self.act {
+                    Act::Resume => true,
+                    Act::Discard { id } => {
+                        let oldest = outbox.tables.is_oldest::<DB>(place, id);
+                        Outbox::<DB>::count(connection, oldest).await? > 0
+                    }
+                };
+            if is_meant {
+                DB::query(connection, self.text(), DOING).await?;
+            }
+            Ok(is_meant)
+        });
+        let is_done = done.await?;
+        if let (true, Act::Discard { id }) = (is_done, &self.act) {
+            let (by, reason) = (
+                self.note.by.as_deref().unwrap_or_default(),
+                &*self.note.text,
+            );
+            tracing::warn!(id, by, reason, "a message was discarded");
+        }
+        Ok(is_done)
+    }
+
+    fn text(&self) -> String {
+        let (tables, place) = (&*self.outbox.tables, &self.place);
+        let Tables { claims, .. } = tables;
+        match &self.act {
+            Act::Resume => {
+                tables.note::<DB>(place, "resumed", &self.note)
+                    + &format!(
+                        "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
+             WHERE message_key = {place} AND blocked_since > 0"
+                    )
+            }
+            Act::Discard { id } => {
+                let meant = format!("id = {}", DB::bytes(id.as_bytes()));
+                tables.note::<DB>(place, "discarded", &self.note)
+                    + &tables.set_aside::<DB>(&meant, &self.note.text)
+                    + &format!("DELETE FROM {claims} WHERE message_key = {place}")
+            }
+        }
+    }
+}
+
+impl<'a, DB: OutboxDatabase> IntoFuture for KeyAct<'a, DB> {
+    type Output = Result<bool, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.run().await })
+    }
+}
+
 impl Tables {
+    /// Counts the message with this id, if it is the oldest of its key.
+    fn is_oldest<DB: OutboxDatabase>(&self, place: &str, id: &str) -> String {
+        let (messages, message) = (&self.messages, DB::bytes(id.as_bytes()));
+        format!(
+            "SELECT count(*) FROM {messages} AS message WHERE message.id = {message} AND message.message_key = {place}
+               AND message.number = (SELECT earlier.number FROM {messages} AS earlier WHERE earlier.message_key = {place}
+                   ORDER BY earlier.number LIMIT 1)"
+        )
+    }
+
+    /// The text that notes an act of an operator on a key, with the id of its oldest message.
+    fn note<DB: OutboxDatabase>(&self, place: &str, act: &str, note: &Note) -> String {
+        let Self { acts, messages, .. } = self;
+        let (now, act) = (DB::NOW, DB::bytes(act.as_bytes()));
+        let (person, unless_there) = (note.by.as_deref(), DB::unless_there("act"));
+        let person = person.map_or_else(|| "NULL".to_owned(), |it| DB::bytes(it.as_bytes()));
+        let reason = DB::bytes(note.text.as_bytes());
+        format!(
+            "INSERT INTO {acts} (message_key, acted, act, id, person, reason)
+             VALUES ({place}, {now}, {act},
+                 (SELECT id FROM {messages} WHERE message_key = {place} ORDER BY number LIMIT 1),
+                 {person}, {reason}) {unless_there};\n"
+        )
+    }
+
     /// The text that takes the message out that is `meant`, into the table of those that were
     /// rejected.
     pub(super) fn set_aside<DB: OutboxDatabase>(&self, meant: &str, reason: &str) -> String {

@@ -20,6 +20,7 @@ pub struct Tables {
     pub(super) relays: String,
     pub(super) rejected: String,
     pub(super) history: String,
+    pub(super) acts: String,
     /// The channel on which Postgres tells relays of messages.
     pub(super) channel: String,
     prefix: String,
@@ -40,8 +41,9 @@ pub enum Column {
     Number,
 }
 
-/// How many steps the schema has seen: the version that this build makes and needs.
-const VERSION: usize = 1;
+/// How many steps the schema has seen: the version that this build makes and needs. Each step so far
+/// only added a table, so builds of every version can use what stands.
+const VERSION: usize = 2;
 
 impl Tables {
     pub(super) fn new(prefix: &TablePrefix) -> Self {
@@ -54,6 +56,7 @@ impl Tables {
             relays: table("relays"),
             rejected: table("rejected"),
             history: table("history"),
+            acts: table("acts"),
             channel: table("messages"),
             prefix: prefix.to_string(),
         }
@@ -70,6 +73,7 @@ impl Tables {
         let unless_there = DB::unless_there("number");
         self.of_messages::<DB>()
             + &self.of_relays::<DB>()
+            + &self.of_operators::<DB>()
             + &format!(
                 "INSERT INTO {counters} (message_key, number) VALUES ({floor}, 0) {unless_there};
 INSERT INTO {schema} (version, usable_from) VALUES ({VERSION}, 1) {version};
@@ -159,6 +163,24 @@ CREATE TABLE IF NOT EXISTS {history} (
 CREATE TABLE IF NOT EXISTS {relays} (
     relay {number} NOT NULL PRIMARY KEY,
     sleeps_until {number} NOT NULL
+){options};
+"
+        )
+    }
+
+    fn of_operators<DB: OutboxDatabase>(&self) -> String {
+        let (acts, options) = (&self.acts, DB::TABLE);
+        let (number, short) = (DB::column(Column::Number), DB::column(Column::Short));
+        let long = DB::column(Column::Long);
+        format!(
+            "CREATE TABLE IF NOT EXISTS {acts} (
+    message_key {short} NOT NULL,
+    acted {number} NOT NULL,
+    act {short} NOT NULL,
+    id {short},
+    person {short},
+    reason {long} NOT NULL,
+    PRIMARY KEY (message_key, acted, act)
 ){options};
 "
         )

@@ -238,6 +238,7 @@ impl Claim {
             expires: Moment::In(self.lease.saturating_add(self.ttl)),
             keep: self.keep,
             outcome: None,
+            note: None,
         }
     }
 
@@ -335,6 +336,7 @@ impl Claim {
             expires: Moment::Keep,
             keep: self.keep,
             outcome: record.outcome.clone(),
+            note: None,
         }
     }
 }

@@ -358,6 +358,7 @@ impl Holding {
             expires: Moment::Keep,
             keep: self.keep,
             outcome: self.undoing.clone(),
+            note: None,
         }
     }
 

@@ -59,6 +59,7 @@ pub fn settle(
         expires: Moment::In(record.ttl()),
         keep,
         outcome: None,
+        note: None,
     };
     // A resumed record: no call holds it, and its budget is fresh.
     let resumed = |state, outcome| {

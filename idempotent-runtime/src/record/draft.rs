@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    AttemptId, FencingToken, Holder, RawOutcome, Record, State, Subject, Time, TokenRule, Version,
-    WHILE_UNDOS_ARE_OPEN,
+    AttemptId, FencingToken, Holder, Note, RawOutcome, Record, State, Subject, Time, TokenRule,
+    Version, WHILE_UNDOS_ARE_OPEN,
 };
 use crate::policy::OnCrash;
 
@@ -37,6 +37,8 @@ pub struct Draft {
     pub keep: Duration,
     /// The outcome that stands afterwards.
     pub outcome: Option<RawOutcome>,
+    /// The note about the version that is written.
+    pub note: Option<Arc<Note>>,
 }
 
 impl Draft {
@@ -72,7 +74,12 @@ impl Draft {
             finished: (self.state != State::Running).then_some(now),
             expires: moment(self.expires, previous.map(|record| record.expires)),
             outcome: self.outcome.clone(),
+            note: self.note.clone(),
         }
+    }
+
+    pub(crate) fn noted(self, note: Option<Arc<Note>>) -> Self {
+        Self { note, ..self }
     }
 
     pub(crate) fn kept(self, keep: Duration) -> Self {
@@ -107,6 +114,8 @@ impl Draft {
             && self.attempt_id == previous.attempt_id
             && self.holder == previous.holder
             && self.on_crash == previous.on_crash
+            && self.note.is_none()
+            && previous.note.is_none()
     }
 }
 
@@ -154,6 +163,7 @@ pub(crate) mod tests {
             expires: Moment::In(DAY),
             keep: Duration::ZERO,
             outcome: None,
+            note: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, sync::Arc};
 
-use super::{AttemptId, RawOutcome, Version, codes::codes};
+use super::{AttemptId, Note, RawOutcome, Version, codes::codes};
 use crate::{
     fingerprint::Fingerprinted,
     framing::{Hex, write_framed},
@@ -96,6 +96,8 @@ pub struct Step {
     /// Counts the steps of its life that have an undo; `None` where it has none. They are undone
     /// from the largest number down.
     pub undo: Option<u32>,
+    /// The note about this version.
+    pub note: Option<Arc<Note>>,
 }
 
 impl Step {
@@ -120,6 +122,8 @@ pub struct ListedStep {
     pub is_error: bool,
     /// As in the [`Step`].
     pub undo: Option<u32>,
+    /// The note about this version.
+    pub note: Option<Arc<Note>>,
 }
 
 impl ListedStep {
@@ -139,6 +143,7 @@ impl From<&Step> for ListedStep {
             state: step.state,
             is_error: step.outcome.as_ref().is_some_and(RawOutcome::is_error),
             undo: step.undo,
+            note: step.note.clone(),
         }
     }
 }

@@ -21,7 +21,7 @@ pub use self::{
     numbered::NumberedCall,
     operators::{Position, RunningNumber, Standing},
     settings::{AcceptGaps, FromFirst, GapRule, NoRule, Sequence},
-    settle::SettleNumber,
+    settle::{SettleNumber, SkipNumber},
 };
 pub use crate::engine::failing::FailingNumber;
 use crate::{

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     settings::Sequence,
-    settle::{SettleNumber, stored},
+    settle::{SettleNumber, SkipNumber, stored},
 };
 use crate::{
     engine::failing::FailingNumber,
@@ -14,7 +14,7 @@ use crate::{
     handle::identity,
     identity::RecordId,
     protocol::sequence::NumberState,
-    record::Subject,
+    record::{Note, Subject},
 };
 
 /// The position of a stream.
@@ -142,10 +142,11 @@ impl<G> Sequence<G> {
             number,
             first: self.first,
             expires_after: self.expires_after,
+            note: Note::default(),
         }
     }
 
-    /// Uses up a number: the stream goes on with the next one, and a copy of this one is
+    /// Begins to use up a number: the stream goes on with the next one, and a copy of this one is
     /// [`Past`](super::Decision::Past). The reason is logged, and observers are told
     /// [`Skipped`](crate::RecordChange::Skipped).
     ///
@@ -164,11 +165,17 @@ impl<G> Sequence<G> {
     /// # Cancel safety
     ///
     /// Dropped at any await, it has skipped the number or has not.
-    pub async fn skip(&self, number: u64, reason: &str) -> Result<(), Error> {
-        self.settle(number).skip().await?;
-        let operation = &*self.operation;
-        tracing::warn!(operation, number, reason, "a number was skipped");
-        Ok(())
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Error, sequence::Sequence};
+    /// # async fn example<G>(payouts: Sequence<G>) -> Result<(), Error> {
+    /// payouts.skip(7).by("anna").because("its source rolled it back").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn skip(&self, number: u64) -> SkipNumber<'_> {
+        SkipNumber(self.settle(number))
     }
 
     /// The record of the stream, and its subject without a number.

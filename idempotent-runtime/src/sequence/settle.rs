@@ -1,6 +1,6 @@
 //! The settlement of a number at which a stream stops, on an operator's word.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::{
             Stream, StreamDraft, StreamSettlement, end_next, skip,
         },
     },
-    record::{OutcomeKind, Record, Subject, Time, Version},
+    record::{Note, OutcomeKind, Record, Subject, Time, Version, note::signed},
     store::Snapshot,
 };
 
@@ -41,9 +41,12 @@ pub struct SettleNumber<'a> {
     /// The first number of the stream, where that is known.
     pub(super) first: Option<u64>,
     pub(super) expires_after: Option<Duration>,
+    pub(super) note: Note,
 }
 
 impl SettleNumber<'_> {
+    signed!(|it| it.note);
+
     /// It happened, with this value, which answers a copy.
     ///
     /// # Errors
@@ -101,11 +104,6 @@ impl SettleNumber<'_> {
         self.write(Some(resumed), Vec::new()).await
     }
 
-    /// As [`Sequence::skip`](super::Sequence::skip).
-    pub(super) async fn skip(self) -> Result<(), Error> {
-        self.write(None, Vec::new()).await
-    }
-
     /// Settles the number, or skips it, with the bytes that answer a copy. The number may be begun,
     /// or the next one, which takes an outcome alone.
     async fn write(
@@ -113,7 +111,7 @@ impl SettleNumber<'_> {
         settlement: Option<StreamSettlement>,
         bytes: Vec<u8>,
     ) -> Result<(), Error> {
-        let (handle, number) = (self.handle, self.number);
+        let (handle, number, note) = (self.handle, self.number, self.note.checked()?);
         let (id, subject) = self.subject.clone()?;
         let (schema, bytes) = (0, bytes.into());
         let value = LastValue { schema, bytes };
@@ -141,7 +139,7 @@ impl SettleNumber<'_> {
             let holder = record.map_or_else(|| handle.holder(), |record| record.holder.clone());
             let value = value.clone();
             let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);
-            Ok(Some(draft))
+            Ok(Some(draft.noted(note.clone())))
         };
         let place = (self.operation, &id);
         handle.settled(place, change, settled).await?;
@@ -180,6 +178,37 @@ impl SettleNumber<'_> {
         };
         let draft = end_next(stream, &next, answer, now, Version::random())?;
         Some((draft, Some(fingerprint)))
+    }
+}
+
+/// Skips one number, on an operator's word: [`Sequence::skip`](super::Sequence::skip) makes it.
+#[derive(Debug)]
+#[must_use = "nothing is skipped until it is awaited"]
+pub struct SkipNumber<'a>(pub(super) SettleNumber<'a>);
+
+impl SkipNumber<'_> {
+    signed!(|it| it.0.note);
+}
+
+impl<'a> IntoFuture for SkipNumber<'a> {
+    type Output = Result<(), Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (operation, number) = (self.0.operation, self.0.number);
+            let Note { by, text } = self.0.note.clone();
+            self.0.write(None, Vec::new()).await?;
+            let (by, reason) = (by.as_deref().unwrap_or_default(), &*text);
+            tracing::warn!(
+                operation = &**operation,
+                number,
+                by,
+                reason,
+                "a number was skipped"
+            );
+            Ok(())
+        })
     }
 }
 

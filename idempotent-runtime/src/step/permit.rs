@@ -275,6 +275,7 @@ impl Permit {
             fingerprint: self.fingerprint.clone(),
             outcome,
             undo: self.number,
+            note: None,
         }
     }
 

@@ -42,6 +42,11 @@ macro_rules! forward {
                 $inside.steps()
             }
 
+            fn lists(&self) -> Option<&dyn $crate::store::RecordList> {
+                let $it = self;
+                $inside.lists()
+            }
+
             fn transactions(&self) -> Option<&dyn TransactionStore> {
                 let $it = self;
                 $inside.transactions()

@@ -1,9 +1,11 @@
 //! The store in the process's own memory: the reference for all others, and gone with the process.
 
 mod hasher;
+mod list;
+mod steps;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     sync::Arc,
     time::Duration,
@@ -15,10 +17,9 @@ use self::hasher::IdHasher;
 use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
-    protocol::takes_steps,
-    record::{Draft, FencingToken, Record, Step, StepName, StepNames, Subject, Time, Version},
+    record::{Draft, FencingToken, Record, Step, StepName, Subject, Time, Version},
     store::{
-        Snapshot, Stamp, StepStore, StepWrite, Store, StoreError, Swap,
+        RecordList, Snapshot, Stamp, StepStore, Store, StoreError, Swap,
         waiters::{Waiter, Waiters},
     },
     sync::{Mutex, MutexGuard, PoisonError},
@@ -215,42 +216,9 @@ impl Store for MemoryStore {
     fn steps(&self) -> Option<&dyn StepStore> {
         Some(self)
     }
-}
 
-#[async_trait]
-impl StepStore for MemoryStore {
-    async fn load_steps(
-        &self,
-        call: &RecordId,
-        names: &StepNames,
-    ) -> Result<Vec<Arc<Step>>, StoreError> {
-        let cells = self.shard(call).lock();
-        let Some(cell) = cells.records.get(call) else {
-            return Ok(Vec::new());
-        };
-        let steps = cell.steps.range(names.clone());
-        Ok(steps.map(|(_, step)| Arc::clone(step)).collect())
-    }
-
-    async fn write_step(
-        &self,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let mut cells = self.shard(call).lock();
-        let takes = |cell: &&mut Cell| takes_steps(&cell.record, next.attempt_id);
-        let Some(cell) = cells.records.get_mut(call).filter(takes) else {
-            drop(cells);
-            return Ok(StepWrite::Lost(self.look(call)));
-        };
-        match cell.steps.get(&next.name) {
-            Some(step) if seen != Some(step.version) => Ok(StepWrite::Stands(Arc::clone(step))),
-            _ => {
-                cell.steps.insert(next.name, Arc::new(next.clone()));
-                Ok(StepWrite::Written)
-            }
-        }
+    fn lists(&self) -> Option<&dyn RecordList> {
+        Some(self)
     }
 }
 
@@ -303,6 +271,8 @@ struct Cell {
 
 struct Cells {
     records: HashMap<RecordId, Cell, IdHasher>,
+    /// The records that need somebody. Such a record is never forgotten.
+    attention: BTreeSet<RecordId>,
     /// How many records there may be before the next one that comes in has the expired ones swept.
     sweep_at: usize,
     /// The largest token among the records that were forgotten: a record that begins again gets a
@@ -323,6 +293,7 @@ impl Default for Cells {
     fn default() -> Self {
         Self {
             records: HashMap::default(),
+            attention: BTreeSet::new(),
             sweep_at: FIRST_SWEEP,
             forgotten: FencingToken::from_u64(0),
         }
@@ -350,8 +321,11 @@ impl Cells {
             }
             let record = next.apply(Some(&stands.record), now);
             let stamp = Stamp::from_record(&record, now);
+            let needed = stands.record.state.needs_attention();
             let written = Cell::new(record, next, Some(stands));
-            return Put::Over(stamp, mem::replace(stands, written));
+            let previous = mem::replace(stands, written);
+            self.attend(*id, needed, next);
+            return Put::Over(stamp, previous);
         }
         if seen.is_some() || next.subject.is_none() {
             return Put::Refused(None);
@@ -361,7 +335,21 @@ impl Cells {
         record.token = record.token.max(self.forgotten.next(now));
         let stamp = Stamp::from_record(&record, now);
         self.records.insert(*id, Cell::new(record, next, None));
+        self.attend(*id, false, next);
         Put::Anew(stamp, swept)
+    }
+
+    /// Notes whether a record needs somebody, if that has changed.
+    fn attend(&mut self, id: RecordId, needed: bool, written: &Draft) {
+        match (needed, written.state.needs_attention()) {
+            (false, true) => {
+                self.attention.insert(id);
+            }
+            (true, false) => {
+                self.attention.remove(&id);
+            }
+            _ => {}
+        }
     }
 
     /// Forgets the records that are no longer needed, once there are twice as many in all as the

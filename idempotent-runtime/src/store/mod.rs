@@ -16,6 +16,7 @@ mod forward;
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
+mod list;
 pub mod memory;
 mod moment;
 #[cfg(feature = "mysql")]
@@ -82,6 +83,7 @@ pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
 pub use self::{
+    list::{ListOrder, ListPosition, ListedPage, ListedRecord, RecordList},
     memory::MemoryStore,
     offers::{JoinedConnection, StepStore, TransactionStore},
     tiered::{OutcomeCache, OutcomeTier, TieredStore},
@@ -186,6 +188,13 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// whose body has steps is then refused before the first of them. The answer is the same each
     /// time.
     fn steps(&self) -> Option<&dyn StepStore> {
+        None
+    }
+
+    /// Returns what lists records along an index, for operators; `None`, the default, if there is
+    /// none. They are then found by [`scan`](Self::scan), which looks at every record. The answer
+    /// is the same each time.
+    fn lists(&self) -> Option<&dyn RecordList> {
         None
     }
 

@@ -9,7 +9,10 @@ macro_rules! through {
         const _: () = {
             use crate::{
                 record::{ListedStep, Record, Step, StepNames, Version},
-                store::{Snapshot, StepStore, StepWrite, Swap},
+                store::{
+                    ListOrder, ListPosition, ListedPage, RecordList, Snapshot, StepStore, StepWrite,
+                    Swap,
+                },
             };
 
             impl $wrapper {
@@ -58,11 +61,30 @@ macro_rules! through {
                     self.through(StoreOperation::Scan, listing).await
                 }
 
+                fn lists(&self) -> Option<&dyn RecordList> {
+                    self.inner.lists().map(|_| self as _)
+                }
+
                 fn steps(&self) -> Option<&dyn StepStore> {
                     self.inner.steps().map(|_| self as _)
                 }
 
                 $($own)*
+            }
+
+            #[async_trait]
+            impl RecordList for $wrapper {
+                async fn list(
+                    &self,
+                    order: ListOrder<'_>,
+                    after: Option<&ListPosition>,
+                    limit: u32,
+                ) -> Result<Option<ListedPage>, StoreError> {
+                    let lists = self.inner.lists();
+                    let lists = lists.expect("`lists` offers what the store inside does");
+                    let listing = lists.list(order, after, limit);
+                    self.through(StoreOperation::Scan, listing).await
+                }
             }
 
             #[async_trait]

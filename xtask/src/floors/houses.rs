@@ -19,6 +19,7 @@ pub(super) const HOUSES: &[House] = &[
             &["consumer"],
             &["sequence"],
             &["outbox"],
+            &["operate"],
             &["http"],
             &["testing"],
             &["guide"],

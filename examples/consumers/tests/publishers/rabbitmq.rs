@@ -273,7 +273,10 @@ async fn mend_11_a_message_that_is_too_long_parks_its_key_beside_ten_sound_ones(
         let message = queue.next().await.expect("a message");
         assert_eq!(message.data, b"sound");
     }
-    let discarded = outbox.discard("05", &parked[0].id, "it is a test").await;
+    let discarded = outbox
+        .discard("05", &parked[0].id)
+        .because("it is a test")
+        .await;
     assert_eq!(discarded, Ok(true));
     relay.stop().await;
     queue.delete().await;

@@ -301,6 +301,7 @@ impl Undoing {
             version: Version::random(),
             state: StepState::Undone,
             attempt_id: own,
+            note: None,
             ..step.clone()
         };
         loop {

@@ -164,6 +164,7 @@ impl StoredStream {
                 schema: LAYOUT,
                 bytes: write(last, value, running).into(),
             }),
+            note: None,
         }
     }
 }

@@ -334,7 +334,8 @@ pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: Duration) -> String {
     let by = crate::record::micros(by);
     format!(
         "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
-                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by};
+                finished = finished - {by}, expires = expires - {by},
+                purge_from = CASE purge_from WHEN 9223372036854775807 THEN purge_from ELSE purge_from - {by} END;
          UPDATE {prefix}steps SET life = life - {by}"
     )
 }

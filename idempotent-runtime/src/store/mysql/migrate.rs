@@ -6,7 +6,7 @@ use super::{failure, statements::NOW};
 use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
-        Dialect, TablePrefix,
+        Dialect, INDEXED_NAME, TablePrefix,
         migrate::{DOING, Schema, numbers, numbers_of, take_missing},
         version::{self, Found, SchemaStep},
     },
@@ -22,9 +22,9 @@ const OF_TABLES: &str =
 impl Schema for MySql {
     const NOW: &'static str = NOW;
 
-    /// A change of a table commits by itself here, so a process may die between a step and the note
-    /// that it was done. So a step is one statement.
-    fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+    /// A change of a table commits by itself here, so a process may die between a statement and the
+    /// note that its step was taken. So each statement may have been run.
+    fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
         let records = format!(
             "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BINARY(32) NOT NULL PRIMARY KEY,
@@ -73,7 +73,18 @@ impl Schema for MySql {
 ) {OF_TABLES};
 "
         );
-        [records, steps].map(SchemaStep::first)
+        // An index needs a bound for its texts, and only a column that is indexed whole has an order.
+        let notes = format!(
+            "ALTER TABLE {prefix}records ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE {prefix}steps ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE {prefix}records ADD COLUMN operation_name VARCHAR({INDEXED_NAME})
+    CHARACTER SET utf8mb4 COLLATE utf8mb4_bin GENERATED ALWAYS AS (LEFT(operation, {INDEXED_NAME})) VIRTUAL;
+ALTER TABLE {prefix}records ADD KEY {prefix}records_operation (operation_name, created, id);
+"
+        );
+        [records, steps, notes].map(SchemaStep::first)
     }
 
     fn schema_table(prefix: &TablePrefix) -> String {
@@ -86,6 +97,15 @@ impl Schema for MySql {
 ) {OF_TABLES};
 "
         )
+    }
+
+    fn of_operation(name: &str) -> String {
+        let name = Self::text(name);
+        format!("operation_name = LEFT({name}, {INDEXED_NAME}) AND operation = {name}")
+    }
+
+    fn by_index(index: &str) -> String {
+        format!("FORCE INDEX ({index})")
     }
 
     fn stands(table: &str) -> String {
@@ -113,16 +133,23 @@ impl Schema for MySql {
         format!("{note}\n    ON DUPLICATE KEY UPDATE version = {version};\n")
     }
 
-    /// It may have been taken: MySQL, unlike MariaDB, has no `ADD COLUMN IF NOT EXISTS`.
+    /// Each of its statements may have been run: MySQL, unlike MariaDB, has no
+    /// `ADD COLUMN IF NOT EXISTS`.
     async fn take(
         connection: &mut MySqlConnection,
         step: &SchemaStep,
         applied: String,
     ) -> Result<(), StoreError> {
-        match Self::send(connection, step.text.clone()).await {
-            Err(error) if !failure::is_there_already(&error) => Err(failure::of(error, DOING)),
-            _ => Self::query(connection, applied, DOING).await.map(drop),
+        let statements = step.text.split_inclusive(";\n");
+        for statement in statements.map(str::to_owned) {
+            match Self::send(connection, statement).await {
+                Err(error) if !failure::is_there_already(&error) => {
+                    return Err(failure::of(error, DOING));
+                }
+                _ => {}
+            }
         }
+        Self::query(connection, applied, DOING).await.map(drop)
     }
 
     async fn migrate_by(
@@ -166,10 +193,29 @@ mod tests {
     use super::*;
     use crate::store::{
         MySqlStore,
-        sql::tests::upgrade::{self, Upgrade},
+        mysql::{statements::Statement, together::written_out},
+        sql::{
+            Value,
+            tests::{
+                earlier,
+                upgrade::{self, Upgrade},
+            },
+        },
     };
 
-    upgrade::upgrades_on_a_server!(MySqlStore, MySql, "IDEMPOTENT_TEST_MARIADB_URL");
+    upgrade::upgrades_on_a_server!(MySqlStore, MySql, "IDEMPOTENT_TEST_MARIADB_URL", |(
+        text,
+        places,
+        values,
+    )| {
+        let places = places.trim_matches(['[', ']']).split(", ");
+        let places = places.map(|place| place.parse().expect("a number"));
+        let statement = Statement {
+            text: text.into(),
+            places: places.collect(),
+        };
+        written_out(&statement, values)
+    });
 
     /// MySQL, where there is one.
     fn mysql() -> String {
@@ -210,7 +256,7 @@ mod tests {
                 let version = found.map(|found| found.version);
                 assert_eq!(version.ok(), i64::try_from(steps.len()).ok());
             }
-            let wrong = [vec![String::new(); 5], vec![format!("{table} ADD COLUMN")]].concat();
+            let wrong = [vec![String::new(); 6], vec![format!("{table} ADD COLUMN")]].concat();
             let refused = MySql::migrate_by(&released(wrong), &mut connection, &next.prefix).await;
             assert!(refused.is_err(), "what is wrong otherwise is said");
         }

@@ -8,7 +8,7 @@ use super::steps::{LOCK, load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{COLUMNS, Reads, TablePrefix},
+    store::sql::{self, COLUMNS, Reads, TablePrefix},
 };
 
 /// The time in microseconds, when the statement began: the same everywhere in it, where `SYSDATE()`
@@ -23,8 +23,8 @@ pub(super) const ANYWHERE: &str = "SELECT 1";
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record
-/// can expire. Only this column is indexed, and as a rule only a claim changes it, so that a
-/// completion writes no index.
+/// can expire. This column is indexed, and the operation with `created` and the id. As a rule only
+/// a claim changes them, so that a completion writes no index.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,
@@ -80,7 +80,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
-        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
+        let attention = sql::attention();
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         // A plain look is a consistent read: it takes no lock and waits for none.
@@ -100,13 +100,13 @@ impl Statements {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, COALESCE(GREATEST(?9, {NOW}), 0), ?10, ?11, ?12, ?13, ?14,
                     {NOW} + COALESCE(LEAST(?15, {max} - {NOW}), 0), LAST_INSERT_ID({NOW}),
                     IF(?8 = {running}, NULL, {NOW}),
-                    {NOW} + COALESCE(LEAST(?16, {max} - {NOW}), 0), ?17, ?18, ?19,
+                    {NOW} + COALESCE(LEAST(?16, {max} - {NOW}), 0), ?17, ?18, ?19, ?20, ?21, ?22,
                     {NOW} + GREATEST(0, COALESCE(LEAST(?16, {max} - {NOW}), 0) - COALESCE(?15, 0)))
              ON DUPLICATE KEY UPDATE state = {table}.state + LAST_INSERT_ID(0 * {table}.state)"
         );
         // Assignments happen from left to right and see each other, so none reads what another one
         // writes. A claim says anew when the record can expire at the earliest; every other write
-        // can only make it earlier. A record that must be settled never expires, and stands behind
+        // can only make it earlier. A record that needs somebody never expires, and stands behind
         // everything that a purge looks at, until it goes on.
         let written = |of: &str, version: &str| {
             format!(
@@ -120,7 +120,8 @@ impl Statements {
                  finished = IF(?8 = {running}, NULL, {NOW}),
                  expires = COALESCE({NOW} + LEAST(?16, {max} - {NOW}), {of}expires),
                  outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
-                 purge_from = CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
+                 note = ?20, note_by = ?21, note_of = ?22,
+                 purge_from = CASE WHEN ?8 IN ({attention}) THEN {max}
                      WHEN ?16 IS NULL THEN {of}purge_from
                      WHEN ?15 IS NULL THEN LEAST({of}purge_from, {NOW} + LEAST(?16, {max} - {NOW}))
                      WHEN ?3 IS NULL AND {of}purge_from < {max} THEN {of}purge_from
@@ -128,7 +129,7 @@ impl Statements {
             )
         };
         let replace = format!(
-            "UPDATE {table} SET {written} WHERE id = ?1 AND version = ?20",
+            "UPDATE {table} SET {written} WHERE id = ?1 AND version = ?23",
             written = written(
                 "",
                 &format!("IF(LAST_INSERT_ID({NOW} + 0 * state) = 0, version, ?2)")
@@ -149,7 +150,7 @@ impl Statements {
         let kept = COLUMNS.map(|column| if column == "outcome" { "NULL" } else { column });
         let replace_and_show = format!(
             "INSERT INTO {table} ({columns}, purge_from)
-             SELECT {kept}, purge_from FROM {table} AS seen WHERE id = ?1 AND version = ?20 FOR UPDATE
+             SELECT {kept}, purge_from FROM {table} AS seen WHERE id = ?1 AND version = ?23 FOR UPDATE
              ON DUPLICATE KEY UPDATE {written}
              RETURNING {NOW}, token, lease_end, expires",
             kept = kept.join(", "),

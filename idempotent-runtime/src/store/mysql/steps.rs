@@ -29,13 +29,13 @@ pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
     let set = sql::step_set(|it| match it {
         "version" => format!(
             "IF(LAST_INSERT_ID(IF(@idempotent_over := {table}.life <> VALUES(life)
-                 OR COALESCE({table}.version = ?14, FALSE), 2, 3)) = 2, ?2, {table}.version)"
+                 OR COALESCE({table}.version = ?17, FALSE), 2, 3)) = 2, ?2, {table}.version)"
         ),
         it => format!("IF(@idempotent_over, VALUES({it}), {table}.{it})"),
     });
     Statement::new(&format!(
         "INSERT INTO {table} (record, {columns}, life)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
                 held.created + 0 * LAST_INSERT_ID(1 + 0 * held.state)
          FROM {prefix}records AS held
          WHERE held.attempt_id = ?6 AND held.state IN ({states}) AND held.id = ?1 {lock}

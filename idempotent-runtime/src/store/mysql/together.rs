@@ -236,7 +236,7 @@ async fn send(
 
 /// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a
 /// value can be read as a part of the statement.
-fn written_out(statement: &Statement, values: &[Value<'_>]) -> String {
+pub(super) fn written_out(statement: &Statement, values: &[Value<'_>]) -> String {
     let mut parts = statement.text.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for (part, place) in parts.zip(&statement.places) {

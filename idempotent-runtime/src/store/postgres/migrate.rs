@@ -2,11 +2,11 @@
 
 use sqlx::{Connection, Postgres, postgres::PgConnection};
 
-use super::{failure, statements::NOW};
+use super::{failure, rows::without_nul, statements::NOW};
 use crate::store::{
     StoreError,
     sql::{
-        Dialect, TablePrefix,
+        Dialect, INDEXED_NAME, TablePrefix,
         migrate::{DOING, Schema, take_missing},
         version::SchemaStep,
     },
@@ -20,7 +20,7 @@ impl Schema for Postgres {
 
     /// A page is not filled to the brim, so that the next version of a row finds room on it and no
     /// index is written.
-    fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+    fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
         let records = format!(
             "CREATE TABLE IF NOT EXISTS {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
@@ -70,7 +70,19 @@ CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from)
 );
 "
         );
-        [records, steps].map(SchemaStep::first)
+        // Names are as long as people make them, and an index row has 2,704 bytes at most.
+        let notes = format!(
+            "ALTER TABLE {prefix}records ADD COLUMN IF NOT EXISTS note text,
+    ADD COLUMN IF NOT EXISTS note_by text,
+    ADD COLUMN IF NOT EXISTS note_of bytea;
+ALTER TABLE {prefix}steps ADD COLUMN IF NOT EXISTS note text,
+    ADD COLUMN IF NOT EXISTS note_by text,
+    ADD COLUMN IF NOT EXISTS note_of bytea;
+CREATE INDEX IF NOT EXISTS {prefix}records_operation
+    ON {prefix}records (left(operation, {INDEXED_NAME}) COLLATE \"C\", created, id);
+"
+        );
+        [records, steps, notes].map(SchemaStep::first)
     }
 
     fn schema_table(prefix: &TablePrefix) -> String {
@@ -84,6 +96,20 @@ CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from)
 "
         )
     }
+
+    fn of_operation(name: &str) -> String {
+        let name = Self::text(&without_nul(name));
+        format!(
+            "left(operation, {INDEXED_NAME}) COLLATE \"C\" = left({name}, {INDEXED_NAME}) COLLATE \"C\" AND operation = {name}"
+        )
+    }
+
+    /// The planner chooses.
+    fn by_index(_: &str) -> String {
+        String::new()
+    }
+
+    const ID_APART: &'static str = "id || ''::bytea";
 
     /// Reading a table makes the connection hear of tables that others made since its transaction
     /// began; the function alone would answer from what it remembers.
@@ -124,7 +150,19 @@ mod tests {
     use tokio::sync::Barrier;
 
     use super::*;
-    use crate::store::{PostgresStore, sql::tests::upgrade};
+    use crate::store::{
+        PostgresStore,
+        postgres::rows::written_out,
+        sql::{
+            Value,
+            tests::{earlier, upgrade},
+        },
+    };
 
-    upgrade::upgrades_on_a_server!(PostgresStore, Postgres, "IDEMPOTENT_TEST_POSTGRES_URL");
+    upgrade::upgrades_on_a_server!(
+        PostgresStore,
+        Postgres,
+        "IDEMPOTENT_TEST_POSTGRES_URL",
+        |(text, _, values)| written_out(&text, values)
+    );
 }

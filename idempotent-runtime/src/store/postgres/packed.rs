@@ -2,7 +2,7 @@
 //! first. Then each has the OID of its type, its length or -1 for NULL, and its bytes, as the
 //! binary protocol has them.
 //!
-//! A claim that answers so, and not in twenty-one columns, of which it mostly has none to show,
+//! A claim that answers so, and not in twenty-four columns, of which it mostly has none to show,
 //! costs the server a fifth less.
 
 use std::{error::Error, ops::Range};

@@ -1,5 +1,5 @@
 //! The statements of the Postgres dialect. Parameters are numbered as
-//! [`sql::written`](crate::store::sql::written) orders them, and 21 is the channel on which a moved
+//! [`sql::written`](crate::store::sql::written) orders them, and 24 is the channel on which a moved
 //! record is told, or NULL if none is. Those of a completion are numbered as
 //! [`sql::completed`](crate::store::sql::completed) orders them, and the channel is 8; for a purge
 //! it is 3.
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
+    store::sql::{self, APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
 };
 
 /// The time in microseconds. Not `now()`, which is when the transaction began.
@@ -69,9 +69,9 @@ impl Statement {
 /// Every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record
-/// can expire, and `waited`, which says that a call waits for it. Only `purge_from` and the id are
-/// indexed, and as a rule only a claim changes them, so that every other update is HOT: it writes
-/// no index.
+/// can expire, and `waited`, which says that a call waits for it. The indexes hold the id,
+/// `purge_from`, and the operation with `created`, and no other column. As a rule only a claim
+/// changes these, so that every other update is HOT: it writes no index.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) protocol: Protocol,
@@ -100,7 +100,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
-        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
+        let attention = sql::attention();
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         let clock = format!("clock AS MATERIALIZED (SELECT {NOW} AS now)");
@@ -125,7 +125,7 @@ impl Statements {
                         CASE WHEN $9::bigint IS NULL THEN 0 ELSE greatest($9::bigint, now) END, $10::bigint, $11::bytea, $12::text, $13::text,
                         $14::bigint, now + least(coalesce($15::bigint, 0), {max} - now), now,
                         CASE WHEN $8::bigint = {running} THEN NULL ELSE now END,
-                        now + least(coalesce($16::bigint, 0), {max} - now), $17::bigint, $18::bigint, $19::bytea,
+                        now + least(coalesce($16::bigint, 0), {max} - now), $17::bigint, $18::bigint, $19::bytea, $20::text, $21::text, $22::bytea,
                         now + greatest(0, least(coalesce($16::bigint, 0), {max} - now) - coalesce($15::bigint, 0))
                  FROM clock {ANYWHERE}
                  ON CONFLICT (id) DO NOTHING
@@ -136,7 +136,7 @@ impl Statements {
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
         // A claim says anew when the record can expire at the earliest; every other write can only
-        // make it earlier. A record that must be settled never expires, and stands behind
+        // make it earlier. A record that needs somebody never expires, and stands behind
         // everything that a purge looks at, until it goes on. Calls that wait are told of a call
         // that ended, and of a lease that its holder ended.
         let replace = format!(
@@ -156,17 +156,18 @@ impl Statements {
                      expires = CASE WHEN $16::bigint IS NULL THEN expires
                          ELSE now + least($16::bigint, {max} - now) END,
                      outcome_kind = $17::bigint, outcome_schema = $18::bigint, outcome = $19::bytea,
-                     purge_from = CASE WHEN $8::bigint IN ({uncertain}, {parked}) THEN {max}
+                     note = $20::text, note_by = $21::text, note_of = $22::bytea,
+                     purge_from = CASE WHEN $8::bigint IN ({attention}) THEN {max}
                          WHEN $16::bigint IS NULL THEN purge_from
                          WHEN $15::bigint IS NULL THEN least(purge_from, now + least($16::bigint, {max} - now))
                          WHEN $3::text IS NULL AND purge_from < {max} THEN purge_from
                          ELSE now + greatest(0, least($16::bigint, {max} - now) - $15::bigint) END
                  FROM clock
-                 WHERE id = $1::bytea AND version = $20::bytea
+                 WHERE id = $1::bytea AND version = $23::bytea
                  RETURNING now, token, lease_end, expires, waited)
              SELECT {APPLIED}::bigint, now, token, lease_end, expires,
-                    CASE WHEN waited AND $21::text IS NOT NULL AND ($8::bigint <> {running} OR $15::bigint = 0)
-                        THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END, {NAME}
+                    CASE WHEN waited AND $24::text IS NOT NULL AND ($8::bigint <> {running} OR $15::bigint = 0)
+                        THEN pg_notify($24::text, encode($1::bytea, 'hex'))::text END, {NAME}
              FROM written"
         );
         // The same for the second write of most calls. It has a third of the parameters, and takes

@@ -29,10 +29,10 @@ pub(super) fn write_step(prefix: &TablePrefix) -> Statement {
              {LOCK})
          INSERT INTO {prefix}steps AS old (record, {columns}, life)
          SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::bigint, $6::bytea, $7::bigint, $8::bytea,
-                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, created
+                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, $14::text, $15::text, $16::bytea, created
          FROM held
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE old.life <> excluded.life OR old.version = $14::bytea
+         WHERE old.life <> excluded.life OR old.version = $17::bytea
          RETURNING {NAME}"
     ))
 }

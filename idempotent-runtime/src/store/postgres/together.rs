@@ -35,9 +35,10 @@ const STAMP: usize = 1;
 const ID: usize = 6;
 
 /// The types of the parameters of a write, as [`sql::written`] orders them.
-pub(super) const WRITTEN: [&str; 20] = [
+pub(super) const WRITTEN: [&str; 23] = [
     "bytea", "bytea", "text", "bytea", "bytea", "bytea", "bytea", "bigint", "bigint", "bigint",
-    "bytea", "text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea",
+    "bytea", "text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "text",
+    "text", "bytea", "bytea",
 ];
 
 /// The types of the parameters of a look.

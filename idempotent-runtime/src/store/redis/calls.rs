@@ -161,7 +161,7 @@ fn stands(answer: CallOutcome, known: &CachedVersion) -> Option<Arc<Record>> {
 
 /// The arguments of the swap, as its script reads them, except the fields that stay as they are.
 fn arguments<'a>(
-    written: &'a [Value<'_>; 20],
+    written: &'a [Value<'_>; 23],
     keep: Duration,
     stays: &[&str],
 ) -> Vec<Cow<'a, [u8]>> {
@@ -173,6 +173,9 @@ fn arguments<'a>(
         kind,
         schema,
         outcome,
+        note,
+        note_by,
+        note_of,
         seen,
     ] = written;
     let [_, operation, .., state, least_token, _, _, _, _, _] = fields;
@@ -183,8 +186,8 @@ fn arguments<'a>(
         .iter()
         .zip(fields)
         .filter(|(name, _)| **name != "token" && !stays.contains(*name));
-    let outcome = COLUMNS[18..].iter().zip([kind, schema, outcome]);
-    for (name, value) in named.chain(outcome) {
+    let last = [kind, schema, outcome, note, note_by, note_of];
+    for (name, value) in named.chain(COLUMNS[18..].iter().zip(last)) {
         match text(value) {
             Some(value) => set.extend([Cow::Borrowed(name.as_bytes()), value]),
             None if SUBJECT.contains(name) => {}
@@ -208,13 +211,16 @@ fn arguments<'a>(
 /// The fields that stay if a draft says nothing of them.
 const SUBJECT: [&str; 5] = ["operation", "scope", "call_key", "fingerprint", "digests"];
 
-/// The fields of the claim that a completion says again.
-const ATTEMPT: [&str; 5] = [
+/// The fields of the claim that a completion says again, and those of a note, which neither has.
+const ATTEMPT: [&str; 8] = [
     "attempt",
     "attempt_id",
     "holder",
     "trace_parent",
     "on_crash",
+    "note",
+    "note_by",
+    "note_of",
 ];
 
 fn digits(duration: Duration) -> Vec<u8> {

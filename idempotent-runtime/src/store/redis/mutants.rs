@@ -41,6 +41,8 @@ const UNNOTICED: &str = "
     swap | begins ~= '' and seen ~= '' and redis.call('HDEL', KEYS[1], 'steps') == 1 -> begins ~= '' and seen ~= '' | it only saves a look
     load_steps | first ~= last -> true | it only saves a look
     write_step | other and string.sub(other, 1, 16) ~= seen -> string.sub(other, 1, 16) ~= seen | no text is not taken apart
+    write_step | note ~= '' -> true | an empty note is none
+    write_step | redis.call('HDEL', KEYS[1], note_field(field)) | a note counts beside its version alone
     purge | if waited then | a wait looks, too
 ";
 

@@ -164,7 +164,7 @@ fn fields(record: &Record) -> impl Iterator<Item = (&'static str, Cow<'_, [u8]>)
     let number = |number: i64| Some(Cow::Owned(number.to_string().into_bytes()));
     let token = Cow::Owned(record.token.as_u64().to_string().into_bytes());
     let (subject, holder) = (&record.subject, &record.holder);
-    let outcome = record.outcome.as_ref();
+    let (outcome, note) = (record.outcome.as_ref(), record.note.as_deref());
     let trace_parent = holder.trace_parent.as_deref().map(str::as_bytes);
     let values = [
         Some(Cow::Owned(record.version.to_bytes().to_vec())),
@@ -189,6 +189,9 @@ fn fields(record: &Record) -> impl Iterator<Item = (&'static str, Cow<'_, [u8]>)
         outcome.and_then(|outcome| number(outcome.kind.code().into())),
         outcome.and_then(|outcome| number(outcome.schema.into())),
         outcome.map(|outcome| Cow::Borrowed(&*outcome.bytes)),
+        note.map(|note| Cow::Borrowed(note.text.as_bytes())),
+        note.and_then(|note| Some(Cow::Borrowed(note.by.as_deref()?.as_bytes()))),
+        note.map(|_| Cow::Owned(record.version.to_bytes().to_vec())),
     ];
     COLUMNS[1..]
         .iter()

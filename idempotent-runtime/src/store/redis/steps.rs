@@ -15,7 +15,7 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{
-        AttemptId, ListedStep, OutcomeKind, RawOutcome, Step, StepName, StepNames, StepState,
+        AttemptId, ListedStep, Note, OutcomeKind, RawOutcome, Step, StepName, StepNames, StepState,
         Version,
     },
     store::{StepWrite, StoreError, StoreErrorKind, sql},
@@ -49,10 +49,10 @@ impl Inner {
         let Value::Array(cells) = answer else {
             return Err(corrupt(DOING));
         };
-        let steps = cells.chunks(2).map(|pair| match pair {
-            [Value::BulkString(field), Value::BulkString(packed)] => {
+        let steps = cells.chunks(3).map(|it| match it {
+            [Value::BulkString(field), stands @ ..] => {
                 let name = name_of(field).ok_or_else(|| corrupt(DOING))?;
-                unpacked(packed, name, DOING)
+                unpacked(stands, name, DOING)
             }
             _ => Err(corrupt(DOING)),
         });
@@ -72,14 +72,15 @@ impl Inner {
                 .into(),
             next.attempt_id.to_bytes().to_vec().into(),
             packed(next).into(),
+            packed_note(next).into(),
         ];
         let script = &self.scripts.write_step;
         let answer = self.run(script, call, &arguments, DOING).await?;
         match &answer {
             Value::Array(cells) => match &cells[..] {
                 [Value::Int(1), ..] => return Ok(StepWrite::Written),
-                [Value::Int(2), Value::BulkString(packed), ..] => {
-                    return unpacked(packed, next.name, DOING).map(StepWrite::Stands);
+                [Value::Int(2), stands @ ..] => {
+                    return unpacked(stands, next.name, DOING).map(StepWrite::Stands);
                 }
                 _ => {}
             },
@@ -132,9 +133,50 @@ fn packed(step: &Step) -> Vec<u8> {
     packed
 }
 
-fn unpacked(packed: &[u8], name: StepName, doing: &'static str) -> Result<Arc<Step>, StoreError> {
-    let step = read(packed, name).ok_or_else(|| corrupt(doing))?;
-    Ok(Arc::new(step))
+/// The version that the note is about comes first: it counts only beside that.
+fn packed_note(step: &Step) -> Vec<u8> {
+    let Some(note) = &step.note else {
+        return Vec::new();
+    };
+    let mut packed = step.version.to_bytes().to_vec();
+    packed.push(note.by.is_some().into());
+    write_framed(
+        &mut packed,
+        note.by.as_deref().unwrap_or_default().as_bytes(),
+    );
+    packed.extend(note.text.as_bytes());
+    packed
+}
+
+/// Reads what stands under the name of a step, and its note.
+fn unpacked(
+    stands: &[Value],
+    name: StepName,
+    doing: &'static str,
+) -> Result<Arc<Step>, StoreError> {
+    let [Value::BulkString(step), Value::BulkString(note)] = stands else {
+        return Err(corrupt(doing));
+    };
+    let read = read(step, name).and_then(|step| {
+        let note = read_note(note, step.version)?;
+        Some(Step { note, ..step })
+    });
+    read.map(Arc::new).ok_or_else(|| corrupt(doing))
+}
+
+/// The note about `version`: no note if it is about another one, `None` if it cannot be read.
+fn read_note(mut packed: &[u8], version: Version) -> Option<Option<Arc<Note>>> {
+    let rest = &mut packed;
+    if taken(rest) != Some(version.to_bytes()) {
+        return Some(None);
+    }
+    let [has_person] = taken(rest)?;
+    let by = std::str::from_utf8(read_framed(rest)?).ok()?;
+    let note = Note {
+        by: (has_person != 0).then(|| by.into()),
+        text: std::str::from_utf8(rest).ok()?.into(),
+    };
+    Some(Some(Arc::new(note)))
 }
 
 fn read(mut packed: &[u8], name: StepName) -> Option<Step> {
@@ -167,6 +209,7 @@ fn read(mut packed: &[u8], name: StepName) -> Option<Step> {
         fingerprint: Fingerprinted::stored(fingerprint, digests),
         outcome,
         undo,
+        note: None,
     })
 }
 

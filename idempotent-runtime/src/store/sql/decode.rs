@@ -8,8 +8,8 @@ use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{
-        AttemptId, FencingToken, Holder, OutcomeKind, RawOutcome, Record, State, Subject, Time,
-        Version,
+        AttemptId, FencingToken, Holder, Note, OutcomeKind, RawOutcome, Record, State, Subject,
+        Time, Version,
     },
     store::{Stamp, sql::COLUMNS},
 };
@@ -105,6 +105,7 @@ pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, R
         finished: cells.next().optional_time()?,
         expires: cells.next().time()?,
         outcome: cells.outcome()?,
+        note: cells.note(version)?,
     };
     Ok(Some((id, record)))
 }
@@ -166,6 +167,19 @@ impl<'r, R: Row> Cells<'r, R> {
             schema: schema.fits(u32::try_from)?,
             bytes: bytes.some_bytes()?.into(),
         }))
+    }
+
+    /// The next three, which are the note about `version`; `None` if it is about another one, as
+    /// where a build has written that does not know notes.
+    pub(super) fn note(&mut self, version: Version) -> Result<Option<Arc<Note>>, Damaged> {
+        let (text, by, of) = (self.next(), self.next(), self.next());
+        if of.bytes()?.as_deref() != Some(&version.to_bytes()) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Note {
+            by: by.optional_text()?.map(Into::into),
+            text: text.optional_text()?.unwrap_or_default().into(),
+        })))
     }
 }
 

@@ -49,6 +49,10 @@ pub trait Dialect: sqlx::Database<Row: Row> {
     fn bytes(bytes: &[u8]) -> String {
         format!("x'{}'", Hex(bytes))
     }
+
+    /// A text, written out.
+    #[must_use]
+    fn text(text: &str) -> String;
 }
 
 /// Passes a text on to the driver. A test of ours notes it.
@@ -60,7 +64,7 @@ pub(crate) fn sent(text: String) -> AssertSqlSafe<String> {
 
 /// Makes a dialect of each database, whose errors a function knows.
 macro_rules! dialects {
-    ($($feature:literal $database:ident $store_error:path $(, $bytes:item)?;)*) => { $(
+    ($($feature:literal $database:ident $store_error:path, |$it:ident| $text:expr $(, $bytes:item)?;)*) => { $(
         #[cfg(feature = $feature)]
         impl Dialect for sqlx::$database {
             fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
@@ -79,17 +83,22 @@ macro_rules! dialects {
                 Ok(())
             }
 
+            fn text(text: &str) -> String {
+                let $it = Self::bytes(text.as_bytes());
+                $text
+            }
+
             $($bytes)?
         }
     )* };
 }
 
 dialects! {
-    "mysql" MySql crate::store::mysql::failure::of;
-    "postgres" Postgres crate::store::postgres::failure::of,
+    "mysql" MySql crate::store::mysql::failure::of, |bytes| format!("_utf8mb4 {bytes}");
+    "postgres" Postgres crate::store::postgres::failure::of, |bytes| format!("convert_from({bytes}, 'UTF8')"),
     /// Without a backslash, which `standard_conforming_strings` gives another meaning.
     fn bytes(bytes: &[u8]) -> String {
         format!("decode('{}', 'hex')", Hex(bytes))
     };
-    "sqlite" Sqlite crate::store::sqlite::failure::of;
+    "sqlite" Sqlite crate::store::sqlite::failure::of, |bytes| format!("CAST({bytes} AS TEXT)");
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::store::version_cache::CachedVersion;
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, RawOutcome, TokenRule, Version, micros},
+    record::{Draft, Moment, Note, RawOutcome, TokenRule, Version, micros},
 };
 
 /// The parameters of a statement that reads the outcome of a known record again: id, version, when
@@ -40,14 +40,16 @@ pub(crate) enum Value<'a> {
 /// | 10 to 14 | attempt, attempt id, holder, trace parent, on crash | no trace parent |
 /// | 15, 16 | lease, retention, in microseconds from now | the moment stays |
 /// | 17 to 19 | kind, schema and bytes of the outcome | no outcome |
-/// | 20 | version that was seen | nothing was seen |
+/// | 20 to 22 | text, person and version of the note | no note |
+/// | 23 | version that was seen | nothing was seen |
 pub(crate) fn written<'a>(
     id: &'a RecordId,
     seen: Option<Version>,
     draft: &'a Draft,
-) -> [Value<'a>; 20] {
+) -> [Value<'a>; 23] {
     let subject = draft.subject.as_deref();
     let [kind, schema, outcome] = outcome_of(draft.outcome.as_ref());
+    let [note, note_by, note_of] = note_of(draft.note.as_deref(), draft.version);
     [
         bytes(id.as_bytes()),
         owned(draft.version.to_bytes()),
@@ -71,6 +73,9 @@ pub(crate) fn written<'a>(
         kind,
         schema,
         outcome,
+        note,
+        note_by,
+        note_of,
         Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
     ]
 }
@@ -98,6 +103,16 @@ pub(super) fn outcome_of(outcome: Option<&RawOutcome>) -> [Value<'_>; 3] {
         Value::Number(outcome.map(|outcome| outcome.kind.code().into())),
         Value::Number(outcome.map(|outcome| outcome.schema.into())),
         Value::Bytes(outcome.map(|outcome| Cow::Borrowed(&*outcome.bytes))),
+    ]
+}
+
+/// The parameters of a note about `version`: text, person and that version.
+pub(super) fn note_of(note: Option<&Note>, version: Version) -> [Value<'_>; 3] {
+    let of = note.map(|_| Cow::Owned(version.to_bytes().to_vec()));
+    [
+        Value::Text(note.map(|note| &*note.text)),
+        Value::Text(note.and_then(|note| note.by.as_deref())),
+        Value::Bytes(of),
     ]
 }
 

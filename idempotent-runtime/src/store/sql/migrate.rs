@@ -21,7 +21,7 @@ pub(crate) trait Schema: Dialect {
     ///
     /// A step changes nothing where what it makes is there, or is refused for that: the versions
     /// may have been deleted with all other rows, as test suites do.
-    fn steps(prefix: &TablePrefix) -> [SchemaStep; 2];
+    fn steps(prefix: &TablePrefix) -> [SchemaStep; 3];
 
     /// The statement that makes the table of the versions.
     fn schema_table(prefix: &TablePrefix) -> String;
@@ -29,6 +29,17 @@ pub(crate) trait Schema: Dialect {
     /// Counts the tables of this name, without a look at the table: that would wait for a lock on
     /// it.
     fn stands(table: &str) -> String;
+
+    /// The condition under which a row is of this operation, for the index of operations.
+    fn of_operation(name: &str) -> String {
+        format!("operation = {}", Self::text(name))
+    }
+
+    /// Stands behind the name of a table that is read along an index.
+    fn by_index(index: &str) -> String;
+
+    /// Orders by the id without the index of the ids.
+    const ID_APART: &'static str = "id";
 
     /// The schema that stands there. It counts the table first: a transaction of Postgres takes no
     /// statement any more behind one that failed.

@@ -13,6 +13,8 @@ mod encode;
 #[cfg(feature = "_sql")]
 mod failure;
 #[cfg(feature = "_sql")]
+pub(crate) mod list;
+#[cfg(feature = "_sql")]
 mod listed;
 #[cfg(feature = "_sql")]
 pub(crate) mod migrate;
@@ -49,8 +51,16 @@ pub(crate) use self::{
     decode::{Cell, Damaged, Row},
     encode::{Value, written},
 };
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use self::{
+    columns::INDEXED_NAME,
+    encode::{bytes, completed, known},
+    failure::{kind_on_the_way, while_opening},
+    listed::shown,
+};
 #[cfg(feature = "_sql")]
 pub(crate) use self::{
+    columns::attention,
     dialect::Dialect,
     failure::no_row,
     listed::{id, listed},
@@ -60,12 +70,6 @@ pub(crate) use self::{
         steps_sought, taking_steps,
     },
 };
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) use self::{
-    encode::{bytes, completed, known},
-    failure::{kind_on_the_way, while_opening},
-    listed::shown,
-};
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time
 /// that a record is deleted in between.
@@ -74,6 +78,8 @@ pub(crate) const ROUNDS: u32 = 16;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #[cfg(feature = "_sql")]
+    pub(crate) mod earlier;
     pub(crate) mod golden;
     #[cfg(feature = "_sql")]
     pub(crate) mod upgrade;

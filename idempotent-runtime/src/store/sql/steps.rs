@@ -7,7 +7,7 @@ use super::{
     Damaged, Row, Value,
     answers::corrupt,
     decode::Cells,
-    encode::{bytes, outcome_of, owned},
+    encode::{bytes, note_of, outcome_of, owned},
 };
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
@@ -21,7 +21,7 @@ use crate::{
 /// The columns that a select lists, in this order: the version first, so that it alone tells
 /// whether a step stands. In a table, `record`, the id of the record, stands before them. `life`,
 /// the moment at which its life began, stands behind.
-pub(crate) const STEP_COLUMNS: [&str; 12] = [
+pub(crate) const STEP_COLUMNS: [&str; 15] = [
     "version",
     "name",
     "label",
@@ -34,6 +34,9 @@ pub(crate) const STEP_COLUMNS: [&str; 12] = [
     "outcome_schema",
     "outcome",
     "undo_number",
+    "note",
+    "note_by",
+    "note_of",
 ];
 
 /// The assignments of a write over a step, each to what `to` says: the version first and the life
@@ -46,14 +49,15 @@ pub(crate) fn step_set(to: impl Fn(&str) -> String) -> String {
 }
 
 /// The parameters of a write, in the order in which every dialect numbers them. Number 1 is the id
-/// of the record, 2 to 13 are the columns, and 14 is the version that was seen, or NULL if none
+/// of the record, 2 to 16 are the columns, and 17 is the version that was seen, or NULL if none
 /// was.
 pub(crate) fn step_written<'a>(
     call: &'a RecordId,
     seen: Option<Version>,
     step: &'a Step,
-) -> [Value<'a>; 14] {
+) -> [Value<'a>; 17] {
     let [kind, schema, outcome] = outcome_of(step.outcome.as_ref());
+    let [note, note_by, note_of] = note_of(step.note.as_deref(), step.version);
     let fingerprint = step.fingerprint.fingerprint().as_bytes().to_vec();
     [
         bytes(call.as_bytes()),
@@ -69,6 +73,9 @@ pub(crate) fn step_written<'a>(
         schema,
         outcome,
         Value::Number(step.undo.map(u32::into)),
+        note,
+        note_by,
+        note_of,
         Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
     ]
 }
@@ -120,8 +127,9 @@ pub(crate) fn steps(rows: &[impl Row], doing: &'static str) -> Result<Vec<Arc<St
 
 fn read(row: &impl Row) -> Result<Step, Damaged> {
     let mut cells = Cells::of(row, &STEP_COLUMNS);
+    let version = Version::from_bytes(cells.next().array()?);
     Ok(Step {
-        version: Version::from_bytes(cells.next().array()?),
+        version,
         name: StepName::from_bytes(cells.next().array()?),
         label: cells.next().text()?.into(),
         state: cells.next().coded(StepState::from_code)?,
@@ -139,6 +147,7 @@ fn read(row: &impl Row) -> Result<Step, Damaged> {
             let number = undo.number()?;
             number.map(|_| undo.fits(u32::try_from)).transpose()?
         },
+        note: cells.note(version)?,
     })
 }
 

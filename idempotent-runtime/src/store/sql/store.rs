@@ -12,10 +12,10 @@ macro_rules! sql_store {
                 identity::RecordId,
                 record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
                 store::{
-                    JoinedConnection, Snapshot, StepStore, StepWrite, Store, StoreError, Swap,
-                    TransactionStore,
+                    JoinedConnection, ListOrder, ListPosition, ListedPage, RecordList, Snapshot,
+                    StepStore, StepWrite, Store, StoreError, Swap, TransactionStore,
                     spawned::spawned,
-                    sql::{Dialect, Reads, heads},
+                    sql::{Dialect, Reads, heads, list},
                     waiters::look::PollInterval,
                 },
             };
@@ -23,6 +23,10 @@ macro_rules! sql_store {
             impl $store {
                 /// Makes the store's tables, or brings them up to date. Safe at every start, also
                 /// of several processes at once, and apart from the application's own migrations.
+                ///
+                /// Tables of an earlier build get the columns and the index that they lack, which
+                /// needs the rights of their owner. Calls wait while an index is made. Builds of
+                /// both kinds may work beside each other, before and after.
                 ///
                 /// Call it again after all tables were emptied, as a test suite does between its
                 /// tests. The store is another one then, and refuses transactions of the
@@ -148,8 +152,27 @@ macro_rules! sql_store {
                     Some(self)
                 }
 
+                fn lists(&self) -> Option<&dyn RecordList> {
+                    Some(self)
+                }
+
                 fn transactions(&self) -> Option<&dyn TransactionStore> {
                     Some(self)
+                }
+            }
+
+            #[async_trait]
+            impl RecordList for $store {
+                async fn list(
+                    &self,
+                    order: ListOrder<'_>,
+                    after: Option<&ListPosition>,
+                    limit: u32,
+                ) -> Result<Option<ListedPage>, StoreError> {
+                    let inner = Arc::clone(&self.inner);
+                    let text = list::text::<sqlx::$database>(&inner.prefix, order, after, limit);
+                    let listing = async move { inner.list(text, limit).await };
+                    spawned(list::DOING, listing).await.map(Some)
                 }
             }
 

@@ -200,9 +200,13 @@ impl Statements {
     }
 }
 
-/// Whether a draft says when its record expires, and leaves `purge_from` alone.
+/// Whether a draft goes on with its subject, and leaves `purge_from` alone: it says when its record
+/// expires, and the record does not need somebody, as those do that stand behind all others there.
 pub(super) fn finishes(next: &Draft) -> bool {
-    next.lease == Moment::Keep && next.expires != Moment::Keep
+    next.subject.is_none()
+        && !next.state.needs_attention()
+        && next.lease == Moment::Keep
+        && next.expires != Moment::Keep
 }
 
 async fn replace(

@@ -26,6 +26,13 @@ pub(super) fn kind(error: &Error) -> StoreErrorKind {
     }
 }
 
+/// Tells whether a change of a table was refused because the column is there. SQLite has no code of
+/// its own for it.
+pub(super) fn is_there_already(error: &Error) -> bool {
+    let said = error.as_database_error().map(DatabaseError::message);
+    said.is_some_and(|said| said.starts_with("duplicate column name"))
+}
+
 /// The primary result codes of SQLite: the low byte of the extended ones.
 fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
     const ERROR: i32 = 1;

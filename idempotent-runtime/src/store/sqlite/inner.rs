@@ -18,9 +18,9 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        JoinedConnection, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        JoinedConnection, ListedPage, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         sql::{
-            self, Reads, TablePrefix,
+            self, Reads, TablePrefix, list,
             version::{self as schema, Inside},
         },
         transaction::connection_of,
@@ -221,6 +221,12 @@ impl Inner {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let mut connection = self.connections.acquire("listing records").await?;
         let answer = self.statements.scan(&mut connection, after, limit).await;
+        connection.release(answer)
+    }
+
+    pub(super) async fn list(&self, text: String, limit: u32) -> Result<ListedPage, StoreError> {
+        let mut connection = self.connections.acquire(list::DOING).await?;
+        let answer = list::list::<Sqlite>(&mut connection, text, limit).await;
         connection.release(answer)
     }
 }

@@ -6,7 +6,7 @@ use super::{failure, statements::NOW};
 use crate::store::{
     StoreError, StoreErrorKind,
     sql::{
-        self, TablePrefix,
+        self, Dialect, TablePrefix,
         migrate::{DOING, Schema, is_done, take_missing},
         version::SchemaStep,
     },
@@ -17,7 +17,7 @@ impl Schema for Sqlite {
 
     /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry
     /// them in the tree that is searched.
-    fn steps(prefix: &TablePrefix) -> [SchemaStep; 2] {
+    fn steps(prefix: &TablePrefix) -> [SchemaStep; 3] {
         let records = format!(
             "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
@@ -70,7 +70,17 @@ CREATE TRIGGER IF NOT EXISTS {prefix}records_steps AFTER DELETE ON {prefix}recor
 END;
 "
         );
-        [records, steps].map(SchemaStep::first)
+        let notes = format!(
+            "CREATE INDEX IF NOT EXISTS {prefix}records_operation ON {prefix}records (operation, created, id);
+ALTER TABLE {prefix}records ADD COLUMN note TEXT;
+ALTER TABLE {prefix}records ADD COLUMN note_by TEXT;
+ALTER TABLE {prefix}records ADD COLUMN note_of BLOB;
+ALTER TABLE {prefix}steps ADD COLUMN note TEXT;
+ALTER TABLE {prefix}steps ADD COLUMN note_by TEXT;
+ALTER TABLE {prefix}steps ADD COLUMN note_of BLOB;
+"
+        );
+        [records, steps, notes].map(SchemaStep::first)
     }
 
     fn schema_table(prefix: &TablePrefix) -> String {
@@ -85,9 +95,26 @@ END;
         )
     }
 
+    fn by_index(index: &str) -> String {
+        format!("INDEXED BY {index}")
+    }
+
     /// Names are the same in upper and lower case.
     fn stands(table: &str) -> String {
         format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}' COLLATE NOCASE")
+    }
+
+    /// It may have been taken: SQLite has no `ADD COLUMN IF NOT EXISTS`. A transaction takes a step
+    /// whole, so one column that is there stands for all of it.
+    async fn take(
+        connection: &mut SqliteConnection,
+        step: &SchemaStep,
+        applied: String,
+    ) -> Result<(), StoreError> {
+        match Self::send(connection, step.text.clone()).await {
+            Err(error) if !failure::is_there_already(&error) => Err(failure::of(error, DOING)),
+            _ => Self::query(connection, applied, DOING).await.map(drop),
+        }
     }
 
     async fn migrate_by(
@@ -157,9 +184,13 @@ mod tests {
     use crate::store::{
         SqliteStore,
         sql::{
-            Dialect as _,
-            tests::upgrade::{self, Upgrade},
+            Value,
+            tests::{
+                earlier,
+                upgrade::{self, Upgrade},
+            },
         },
+        sqlite::{calls::query, rows},
     };
 
     struct Next {
@@ -201,6 +232,26 @@ mod tests {
             Sqlite::migrate_by(&steps, &mut connection, &self.prefix).await
         }
 
+        async fn begin(&self, steps: usize) {
+            let options = SqliteConnectOptions::new().filename(self.folder.path().join("db"));
+            let mut made = options
+                .create_if_missing(true)
+                .connect()
+                .await
+                .expect("a file");
+            let steps = &Sqlite::steps(&self.prefix)[..steps];
+            let begun = Sqlite::migrate_by(steps, &mut made, &self.prefix).await;
+            begun.expect("the first steps are taken");
+        }
+
+        async fn write(&self, statement: &str, values: Vec<Value<'_>>) {
+            let golden = include_str!("tests/golden/statements_of_step_2.sql");
+            let (text, _) = earlier::statement(golden, statement, &self.prefix);
+            let query = values.into_iter().fold(query(&text.into()), rows::bind);
+            let sent = self.connection().await.fetch_all(query).await;
+            sent.expect("the tables are those that it knows");
+        }
+
         async fn count(&self, rows: String) -> i64 {
             let counted = Sqlite::send(&mut self.connection().await, rows).await;
             counted.expect("an answer")[0].get(0)
@@ -218,5 +269,14 @@ mod tests {
             prefix: upgrade::prefix(),
         };
         upgrade::keeps_every_record(next).await;
+    }
+
+    #[tokio::test]
+    async fn f27_the_build_before_works_beside_this_one() {
+        let next = Next {
+            folder: TempDir::new().expect("a folder"),
+            prefix: upgrade::prefix(),
+        };
+        earlier::works_beside_this_build(next).await;
     }
 }

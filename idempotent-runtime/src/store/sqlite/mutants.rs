@@ -24,13 +24,11 @@ const UNNOTICED: &str = "
     create | now + max(0, … - coalesce(?15, 0)) -/> (MAX - now) | a purge only looks too early
     create | ON CONFLICT (id) DO NOTHING | only another connection comes between
     create | token, lease_end, expires; … WHERE changes() = 0 -/> (changes() = 0 OR TRUE) | only another connection comes between
-    replace | ?8 IN (4, 5) -> (?8 IN (4, 5) AND FALSE) | the state spares it as well
     replace | now + max(0, … - coalesce(?15, 0)) -/> (MAX - now) | a purge only looks too early
     replace | min(purge_from, expires) | each is a bound
     replace | changes() = 0 | it only saves a look
-    finish | operation = … digests), | a completion keeps what its claim wrote
     finish | attempt = … on_crash = ?14 | a completion keeps what its claim wrote
-    finish | SELECT coalesce(max(?9 … created ELSE now END -/> (now) / (MAX - now) / (?3 IS NULL AND FALSE) | a completion keeps what its claim wrote
+    finish | SELECT coalesce(max(?9 … lease_end) -/> (now) / (MAX - now) | a completion keeps what its claim wrote
     finish | CASE ?8 WHEN 1 -> NULL | a completion does not go on
     finish | NOW + ?16 | another statement does the same
     finish | changes() = 0 | it only saves a look

@@ -10,7 +10,7 @@ use super::steps::{load_steps, write_step};
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
+    store::sql::{self, APPLIED, COLUMNS, REFUSED, Reads, TablePrefix},
 };
 
 /// The time in microseconds. `unixepoch('subsec')` is a float of seconds with three exact decimals,
@@ -25,9 +25,9 @@ const ANYWHERE: &str = "WHERE true";
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can
-/// expire: what `expires` would be if its holder finished at once. Only this column is indexed, and
-/// a completion leaves it alone, so that it does not write to the index. A record that must be
-/// settled never expires, so it stands behind everything that a purge looks at.
+/// expire: what `expires` would be if its holder finished at once. This column is indexed, and the
+/// operation with `created` and the id. A completion leaves them alone, so that it writes no index. A record that needs
+/// somebody never expires, so it stands behind everything that a purge looks at.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
@@ -112,7 +112,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
-        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
+        let attention = sql::attention();
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         let stands = format!("{NOW}, {columns} FROM (SELECT 1) LEFT JOIN {table} ON id = ?1");
@@ -127,7 +127,7 @@ impl Statements {
              SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(?9, now), 0), ?10, ?11, ?12, ?13, ?14,
                     now + coalesce(min(?15, {max} - now), 0), now,
                     CASE ?8 WHEN {running} THEN NULL ELSE now END,
-                    now + coalesce(min(?16, {max} - now), 0), ?17, ?18, ?19,
+                    now + coalesce(min(?16, {max} - now), 0), ?17, ?18, ?19, ?20, ?21, ?22,
                     now + max(0, coalesce(min(?16, {max} - now), 0) - coalesce(?15, 0))
              FROM (SELECT {NOW} AS now) {ANYWHERE}
              ON CONFLICT (id) DO NOTHING
@@ -135,15 +135,15 @@ impl Statements {
              SELECT {REFUSED}, {stands} WHERE changes() = 0",
             min = i64::MIN,
         );
-        let kept = "version = ?2, operation = coalesce(?3, operation), scope = coalesce(?4, scope),
+        let subject = "operation = coalesce(?3, operation), scope = coalesce(?4, scope),
              call_key = coalesce(?5, call_key), fingerprint = coalesce(?6, fingerprint),
-             digests = coalesce(?7, digests), state = ?8, attempt = ?10, attempt_id = ?11,
-             holder = ?12, trace_parent = ?13, on_crash = ?14,
-             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19";
+             digests = coalesce(?7, digests)";
+        let kept = "version = ?2, state = ?8, attempt = ?10, attempt_id = ?11, holder = ?12, trace_parent = ?13,
+             on_crash = ?14,             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
+             note = ?20, note_by = ?21, note_of = ?22";
         let moments = format!(
             "coalesce(max(?9, now), token),
              coalesce(now + min(?15, {max} - now), lease_end),
-             CASE WHEN ?3 IS NULL THEN created ELSE now END,
              CASE ?8 WHEN {running} THEN NULL ELSE now END,
              coalesce(now + min(?16, {max} - now), expires)"
         );
@@ -153,20 +153,21 @@ impl Statements {
         );
         // Parameter 16 less parameter 15 is the retention without the lease.
         let replace = format!(
-            "UPDATE {table} SET {kept},
-                    (token, lease_end, created, finished, expires, purge_from) = (
-                        SELECT {moments},
-                               CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
+            "UPDATE {table} SET {subject}, {kept},
+                    (token, lease_end, finished, expires, created, purge_from) = (
+                        SELECT {moments}, CASE WHEN ?3 IS NULL THEN created ELSE now END,
+                               CASE WHEN ?8 IN ({attention}) THEN {max}
                                ELSE coalesce(now + max(0, min(?16, {max} - now) - coalesce(?15, 0)), min(purge_from, expires)) END
                         FROM (SELECT {NOW} AS now))
-             WHERE id = ?1 AND version = ?20 {answered}"
+             WHERE id = ?1 AND version = ?23 {answered}"
         );
-        // Applied if the record cannot expire earlier than `purge_from` says.
+        // Applied if the record cannot expire earlier than `purge_from` says. It sets no column of
+        // an index, so it writes none.
         let finish = format!(
             "UPDATE {table} SET {kept},
-                    (token, lease_end, created, finished, expires) = (
+                    (token, lease_end, finished, expires) = (
                         SELECT {moments} FROM (SELECT {NOW} AS now))
-             WHERE id = ?1 AND version = ?20 AND purge_from <= {NOW} + ?16 {answered}"
+             WHERE id = ?1 AND version = ?23 AND purge_from <= {NOW} + ?16 {answered}"
         );
         let purge = format!(
             "DELETE FROM {table} WHERE rowid IN (
@@ -185,8 +186,8 @@ impl Statements {
         let insert = insert.expect("it begins with a look");
         Self {
             looks: Together::new(look, 1, false),
-            creates: Together::new(insert, 20, true),
-            finishes: Together::new(finish.clone(), 20, true),
+            creates: Together::new(insert, 23, true),
+            finishes: Together::new(finish.clone(), 23, true),
             load: load.into(),
             create: create.into(),
             replace: replace.into(),

@@ -36,10 +36,10 @@ pub(super) fn write_step(prefix: &TablePrefix) -> String {
     let set = sql::step_set(|column| format!("excluded.{column}"));
     format!(
         "INSERT INTO {prefix}steps AS old (record, {columns}, life)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, created FROM {prefix}records
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, created FROM {prefix}records
          WHERE id = ?1 AND attempt_id = ?6 AND state IN ({states})
          ON CONFLICT (record, name) DO UPDATE SET {set}
-         WHERE old.life <> excluded.life OR old.version = ?14
+         WHERE old.life <> excluded.life OR old.version = ?17
          RETURNING 1"
     )
 }

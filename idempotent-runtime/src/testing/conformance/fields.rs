@@ -5,15 +5,17 @@ use std::sync::Arc;
 use super::{
     StoreUnderTest,
     sample::{
-        LEASE, STATES, applied, claim, claimed, completion, heartbeat, id, next, replaced,
-        standing, subject as about,
+        LEASE, STATES, applied, claim, claimed, completion, heartbeat, id, next, release, replaced,
+        standing, subject as about, swap,
     },
 };
 use crate::{
     policy::OnCrash,
     record::{
-        Draft, Holder, Moment, OutcomeKind, RawOutcome, Record, State, Subject as About, TokenRule,
+        Draft, Holder, Moment, Note, OutcomeKind, RawOutcome, Record, State, Subject as About,
+        TokenRule,
     },
+    store::Swap,
 };
 
 /// F22: every field comes back, in every state, with every choice and kind of outcome, through
@@ -167,6 +169,49 @@ pub(super) async fn a_stream_comes_back_in_every_state(subject: &dyn StoreUnderT
     }
 }
 
+/// A note comes back with the version that it was written with, through another client too, and is
+/// gone with the next version.
+pub(super) async fn a_note_belongs_to_one_version(subject: &dyn StoreUnderTest) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let noted = |by: Option<&str>, text: &str, draft: Draft| {
+        let by = by.map(Into::into);
+        let text = text.into();
+        draft.noted(Some(Arc::new(Note { by, text })))
+    };
+    for (number, state) in (0..).zip(STATES) {
+        let id = id(number);
+        let begun = noted(Some("Zoë"), "läte \u{1f980}", claim());
+        let held = applied(&*store, id, None, &begun).await;
+        assert_eq!(standing(&*other, id).await, held);
+        let beaten = replaced(&*store, id, &held, &heartbeat(&begun)).await;
+        assert_eq!(beaten.note, begun.note, "a heartbeat writes it, too");
+        let bare = heartbeat(&begun).noted(None);
+        let bare = replaced(&*store, id, &beaten, &bare).await;
+        assert_eq!(standing(&*other, id).await, bare);
+        let ending = noted(None, "said by no person", next(&begun, state));
+        let ended = replaced(&*store, id, &bare, &ending).await;
+        assert_eq!(standing(&*other, id).await, ended);
+        let silent = noted(Some("anna"), "", next(&begun, state));
+        // This client has not seen the version that it writes over.
+        let stranger = subject.store().await;
+        let written = swap(&*stranger, id, Some(ended.version), &silent).await;
+        assert!(matches!(written, Swap::Applied(_)), "{written:?}");
+        let stands = standing(&*store, id).await;
+        assert_eq!(stands.note, silent.note);
+        let silent = stands;
+        assert_eq!(standing(&*other, id).await, silent);
+        let done = completion(&begun, "v").noted(None);
+        let done = replaced(&*store, id, &silent, &done).await;
+        assert_eq!(standing(&*other, id).await, done);
+    }
+    for (number, ends) in (100..).zip([|of: &Draft| completion(of, "v"), release]) {
+        let (begun, held) = claimed(&*store, id(number)).await;
+        let ends = noted(Some("anna"), "it is on the statement", ends(&begun));
+        let ended = replaced(&*store, id(number), &held, &ends).await;
+        assert_eq!(standing(&*other, id(number)).await, ended);
+    }
+}
+
 /// F14: any outcome comes back byte by byte, the empty one included, and of whatever kind it is.
 pub(super) async fn any_outcome_comes_back(subject: &dyn StoreUnderTest) {
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
@@ -203,10 +248,9 @@ async fn outcome_comes_back(subject: &dyn StoreUnderTest, number: u32, bytes: Ve
         outcome: Some(RawOutcome::value(bytes.clone())),
         ..completion(&draft, "")
     };
-    let store: &dyn crate::store::Store = &*store;
-    let swap = super::sample::swap(store, id(number), Some(held.version), &ending).await;
+    let swap = swap(&*store, id(number), Some(held.version), &ending).await;
     assert!(
-        matches!(swap, crate::store::Swap::Applied(_)),
+        matches!(swap, Swap::Applied(_)),
         "the completion is applied"
     );
     let found = standing(&*other, id(number)).await;

@@ -226,10 +226,13 @@ macro_rules! conformance_tests {
             scans {
                 scan_lists_in_the_order_of_ids
                 scan_goes_in_pages
+                lists_find_what_needs_somebody
+                lists_find_the_newest_of_an_operation
                 the_steps_of_a_life_are_listed
             }
             steps {
                 a_step_comes_back_whole
+                a_note_of_a_step_belongs_to_one_version
                 the_first_write_of_a_step_wins
                 a_step_of_a_stale_owner_is_refused
                 a_takeover_goes_on_with_the_steps
@@ -240,6 +243,7 @@ macro_rules! conformance_tests {
             }
             fields {
                 every_field_comes_back
+                a_note_belongs_to_one_version
                 any_key_comes_back
                 any_outcome_comes_back
                 a_stream_comes_back_in_every_state

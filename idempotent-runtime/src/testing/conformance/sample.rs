@@ -79,6 +79,7 @@ pub(crate) fn claim() -> Draft {
         expires: Moment::In(LEASE + TTL),
         keep: Duration::ZERO,
         outcome: None,
+        note: None,
     }
 }
 

@@ -15,7 +15,9 @@ use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
-    record::{AttemptId, Draft, ListedStep, RawOutcome, State, Step, StepName, StepState, Version},
+    record::{
+        AttemptId, Draft, ListedStep, Note, RawOutcome, State, Step, StepName, StepState, Version,
+    },
     store::{StepStore, StepWrite, Store, Swap},
 };
 
@@ -38,6 +40,7 @@ pub(crate) fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
         fingerprint: Fingerprinted::stored(Fingerprint::from_bytes([3; 32]), digests()),
         outcome: Some(RawOutcome::value(value.as_bytes().to_vec()).with_schema(7)),
         undo: Some(number),
+        note: None,
     }
 }
 
@@ -146,6 +149,43 @@ pub(super) async fn a_step_comes_back_whole(subject: &dyn StoreUnderTest) {
     lists_what_it_loads(&*store, id(2)).await;
     assert_eq!(load(&*store, id(1), 99).await, None);
     assert_eq!(load(&*store, id(2), 0).await, None);
+}
+
+/// A note comes back with the version of the step that it was written with, and is gone with the
+/// next one.
+pub(super) async fn a_note_of_a_step_belongs_to_one_version(subject: &dyn StoreUnderTest) {
+    let Some(store) = client(subject).await else {
+        return;
+    };
+    let held = claim();
+    applied(&*store, id(1), None, &held).await;
+    let mut seen = None;
+    let by = Some("Zoë".into());
+    let notes = [
+        (by.clone(), "the däshboard shows it"),
+        (None, ""),
+        (by, ""),
+        (None, "said by no person"),
+        (None, ""),
+    ];
+    for (by, text) in notes {
+        let note = (by.is_some() || !text.is_empty()).then(|| {
+            let text = text.into();
+            Arc::new(Note { by, text })
+        });
+        let step = Step {
+            note,
+            ..step(1, held.attempt_id, "v")
+        };
+        written(&*store, id(1), seen, &step).await;
+        assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&step));
+        lists_what_it_loads(&*store, id(1)).await;
+        match write(&*store, id(1), None, &begun(1, held.attempt_id)).await {
+            StepWrite::Stands(stands) => assert_eq!(*stands, step),
+            answer => panic!("{answer:?}"),
+        }
+        seen = Some(step.version);
+    }
 }
 
 /// J10: the step that stands under a name stays, except for a write over its version.

@@ -2,6 +2,7 @@
 //! found by the case that is named for it.
 
 mod simple;
+mod simple_lists;
 mod simple_steps;
 pub(crate) mod wrappers;
 
@@ -75,6 +76,11 @@ enum Defect {
     HeartbeatsElsewhere,
     ScanUnordered,
     ScanRepeats,
+    NoteForgotten,
+    NoteKept,
+    StepNoteForgotten,
+    ListsOldestFirst,
+    ListsTheSettled,
     StepLabelForgotten,
     StepsListedBackwards,
     StepLastWriteWins,
@@ -241,6 +247,11 @@ defects! {
     a_purge_that_miscounts_what_was_spared_is_found: PurgeCountsLimit => purge_spares_what_was_claimed_again;
     a_scan_without_order_is_found: ScanUnordered => scan_lists_in_the_order_of_ids;
     a_scan_that_repeats_is_found: ScanRepeats => scan_lists_in_the_order_of_ids;
+    a_note_that_is_forgotten_is_found: NoteForgotten => a_note_belongs_to_one_version;
+    a_note_that_stays_is_found: NoteKept => a_note_belongs_to_one_version;
+    a_note_of_a_step_that_is_forgotten_is_found: StepNoteForgotten => a_note_of_a_step_belongs_to_one_version;
+    a_list_that_begins_with_the_oldest_is_found: ListsOldestFirst => lists_find_the_newest_of_an_operation;
+    a_list_of_what_needs_nobody_is_found: ListsTheSettled => lists_find_what_needs_somebody;
     a_choice_that_is_forgotten_is_found: OnCrashForgotten => every_field_comes_back;
     a_schema_that_is_forgotten_is_found: SchemaForgotten => every_field_comes_back;
     a_key_that_ends_at_nul_is_found: KeyEndsAtNul => any_key_comes_back;

@@ -34,7 +34,7 @@ pub enum StoreOperation {
     Wait,
     /// [`Store::purge`](crate::Store::purge).
     Purge,
-    /// [`Store::scan`](crate::Store::scan).
+    /// [`Store::scan`](crate::Store::scan), and the pages of [`Store::lists`](crate::Store::lists).
     Scan,
     /// [`Store::for_heartbeats`](crate::Store::for_heartbeats).
     ForHeartbeats,

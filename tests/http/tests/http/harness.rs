@@ -71,6 +71,7 @@ impl Shop {
             expires: Moment::Keep,
             keep: Duration::ZERO,
             outcome: Some(outcome),
+            note: None,
         };
         let store = self.idem.store();
         let swap = store.swap(id, Some(record.version), &draft).await;

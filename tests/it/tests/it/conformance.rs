@@ -132,7 +132,8 @@ impl StoreUnderTest for Pool {
 async fn age(connection: &mut SqliteConnection, by: Duration) {
     sqlx::query(
         "UPDATE idempotent_records SET lease_end = lease_end - ?1, created = created - ?1,
-                finished = finished - ?1, expires = expires - ?1, purge_from = purge_from - ?1;
+                finished = finished - ?1, expires = expires - ?1,
+                purge_from = CASE purge_from WHEN 9223372036854775807 THEN purge_from ELSE purge_from - ?1 END;
          UPDATE idempotent_steps SET life = life - ?1",
     )
     .bind(i64::try_from(by.as_micros()).expect("a short time"))

@@ -156,6 +156,7 @@ impl Cell {
             lease: None,
             expires: None,
             outcome: self.outcome,
+            note: None,
         };
         let mut record = begins.draft().apply(None, NOW);
         record.token = token(self.token);
@@ -216,6 +217,7 @@ impl Draft {
             expires: moment(self.expires),
             keep: Duration::ZERO,
             outcome: (self.outcome != NONE).then(|| outcome(self.outcome)),
+            note: None,
         }
     }
 }

@@ -126,6 +126,7 @@ impl Draft {
             expires: moment(self.expires),
             keep: Duration::ZERO,
             outcome: (self.outcome != [NONE; STEPS]).then(|| outcome(self.outcome)),
+            note: None,
         }
     }
 }
@@ -144,6 +145,7 @@ impl StepCell {
             outcome: (self.state == StepState::Done)
                 .then(|| RawOutcome::value(vec![self.version()])),
             undo: None,
+            note: None,
         })
     }
 }

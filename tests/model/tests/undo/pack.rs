@@ -152,6 +152,7 @@ impl Draft {
             expires: moment(self.expires.map(Expiry::duration)),
             keep: Duration::ZERO,
             outcome: self.outcome.raw(),
+            note: None,
         }
     }
 }
@@ -175,6 +176,7 @@ impl Row {
             fingerprint: arguments().clone(),
             outcome: ended.then(|| RawOutcome::value(Vec::new())),
             undo: Some(self.number.into()),
+            note: None,
         })
     }
 }

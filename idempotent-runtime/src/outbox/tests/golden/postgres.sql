@@ -62,26 +62,37 @@ DELETE FROM golden_outbox_relays WHERE relay = <number> OR sleeps_until < (extra
 DELETE FROM golden_outbox_relays WHERE relay = <number> OR sleeps_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 3600000000;
 INSERT INTO golden_outbox_relays (relay, sleeps_until) VALUES (<number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000)
 -- 17
-INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
-             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
--- 18
-INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6b6b32', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6c33', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
-             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
--- 19
-INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
-             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6c1f', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
-             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
-             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
--- 20
+INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
+             VALUES (decode('6b6b31', 'hex'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('646973636172646564', 'hex'),
+                 (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1),
+                 NULL, decode('776879', 'hex')) ON CONFLICT DO NOTHING;
 INSERT INTO golden_outbox_rejected (id, message_key, number, topic, headers, payload, traceparent, created, rejected, reason)
              SELECT id, message_key, number, topic, headers, payload, traceparent, created, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('776879', 'hex') FROM golden_outbox_messages WHERE id = decode('37', 'hex') FOR UPDATE;
              DELETE FROM golden_outbox_messages WHERE id = decode('37', 'hex');
 DELETE FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex')
+-- 18
+INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
+             VALUES (decode('6b6b31', 'hex'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('726573756d6564', 'hex'),
+                 (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1),
+                 NULL, decode('', 'hex')) ON CONFLICT DO NOTHING;
+UPDATE golden_outbox_claims SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
+             WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0
+-- 19
+INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
+             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
+             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
+-- 20
+INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6b6b32', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6c33', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
+             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
+             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
 -- 21
+INSERT INTO golden_outbox_claims (message_key, token, lease_end, attempts, next_attempt, blocked_since)
+             VALUES (decode('6b6b31', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0), (decode('6c1f', 'hex'), <number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number>, 0, 0, 0)
+             ON CONFLICT (message_key) DO UPDATE SET token = excluded.token, lease_end = excluded.lease_end
+             WHERE golden_outbox_claims.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND golden_outbox_claims.blocked_since = 0
+-- 22
 SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
                  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - claimed.blocked_since
              FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
@@ -89,21 +100,21 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
              WHERE claimed.blocked_since > 0
              ORDER BY claimed.message_key LIMIT 1000
--- 22
-SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
 -- 23
-SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') LIMIT 1000) AS counted
+SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
 -- 24
+SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') LIMIT 1000) AS counted
+-- 25
 SELECT count(*) FROM golden_outbox_messages AS message WHERE message.id = decode('37', 'hex') AND message.message_key = decode('6b6b31', 'hex')
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier WHERE earlier.message_key = decode('6b6b31', 'hex')
                    ORDER BY earlier.number LIMIT 1)
--- 25
+-- 26
 SELECT count(CASE WHEN topic = decode('6f7264657273', 'hex') AND message_key = decode('6b6b65796564', 'hex') AND payload = decode('70616964', 'hex') THEN 1 END)
              FROM golden_outbox_messages WHERE id = decode('61', 'hex') HAVING count(*) > 0 
--- 26
+-- 27
 SELECT count(CASE WHEN topic = decode('6f7264657273', 'hex') AND message_key = decode('6b6c6f6e67', 'hex') AND payload = decode('0707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070…
 600243 bytes, sha256 c7f319ab7927f8e2f2eae2b97358f278e1e54f774c794b0c3e7e16e03f73f854
--- 27
+-- 28
 SELECT id, message_key, number, topic, headers, payload, attempts, traceparent FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
                      firsts.attempts, message.traceparent, sum(length(message.payload)) OVER (ORDER BY CASE WHEN message.message_key > decode('', 'hex') THEN 0 ELSE 1 END, message.message_key, message.id) AS bytes
@@ -116,22 +127,22 @@ SELECT id, message_key, number, topic, headers, payload, attempts, traceparent F
                      ORDER BY CASE WHEN message.message_key > decode('', 'hex') THEN 0 ELSE 1 END, message.message_key, message.id LIMIT 1000) AS firsts
                  JOIN golden_outbox_messages AS message ON message.id = firsts.id) AS sized
              WHERE bytes - length(payload) < 16777216 ORDER BY CASE WHEN message_key > decode('', 'hex') THEN 0 ELSE 1 END, message_key, id
--- 28
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
 -- 29
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
 -- 30
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+-- 31
 SELECT max(sent), count(*) FROM (SELECT sent FROM golden_outbox_history WHERE sent < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
                      ORDER BY sent LIMIT 1000) AS oldest
--- 31
-SELECT message_key FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0 FOR UPDATE
 -- 32
+SELECT message_key FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0 FOR UPDATE
+-- 33
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = decode('', 'hex')) AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 33
+-- 34
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = decode('', 'hex')) AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 34
+-- 35
 SELECT pg_advisory_xact_lock(hashtextextended('golden_outbox_schema', 7091));
 CREATE TABLE IF NOT EXISTS golden_outbox_schema (
     version bigint NOT NULL PRIMARY KEY,
@@ -191,12 +202,18 @@ CREATE TABLE IF NOT EXISTS golden_outbox_relays (
     relay bigint NOT NULL PRIMARY KEY,
     sleeps_until bigint NOT NULL
 );
+CREATE TABLE IF NOT EXISTS golden_outbox_acts (
+    message_key bytea NOT NULL,
+    acted bigint NOT NULL,
+    act bytea NOT NULL,
+    id bytea,
+    person bytea,
+    reason bytea NOT NULL,
+    PRIMARY KEY (message_key, acted, act)
+);
 INSERT INTO golden_outbox_counters (message_key, number) VALUES (decode('', 'hex'), 0) ON CONFLICT DO NOTHING;
-INSERT INTO golden_outbox_schema (version, usable_from) VALUES (1, 1) ON CONFLICT DO NOTHING;
+INSERT INTO golden_outbox_schema (version, usable_from) VALUES (2, 1) ON CONFLICT DO NOTHING;
 
--- 35
-UPDATE golden_outbox_claims SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
-             WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0
 -- 36
 UPDATE golden_outbox_claims SET lease_end = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number> WHERE token = <number>
 -- 37

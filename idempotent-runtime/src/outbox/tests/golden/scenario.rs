@@ -234,7 +234,13 @@ impl<DB: OutboxDatabase> Scenario<DB> {
             assert!(outbox.resume("k1").await.expect("an answer"));
         }
         self.relay(Plan::Rejects, outbox, twice, (&parked, 1)).await;
-        assert!(outbox.discard("k1", "7", "why").await.expect("an answer"));
+        assert!(
+            outbox
+                .discard("k1", "7")
+                .because("why")
+                .await
+                .expect("an answer")
+        );
         let none = (&*messages, 0);
         self.relay(Plan::Confirms, outbox, |it| it, none).await;
     }

@@ -28,6 +28,15 @@ local function after(now, duration)
     return is_less(LAST, sum) and LAST or sum
 end
 
+-- The field of the note about the step in this field: builds that know no notes do not read it.
+local function note_field(field)
+    return 'note:' .. field
+end
+
+local function note_of(field)
+    return redis.call('HGET', KEYS[1], note_field(field)) or ''
+end
+
 -- Tells who waits in other processes. Nobody has to be allowed to: a waiter also looks by itself.
 local function tell()
     redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -65) .. 'moved', string.sub(KEYS[1], -64))

@@ -1,5 +1,5 @@
--- Gives the fields of steps, from the first to the last of these, and the head of what stands under
--- each: all but the bytes of its outcome.
+-- Gives the fields of steps, from the first to the last of these, the head of what stands under
+-- each: all but the bytes of its outcome, and its note.
 --
 -- ARGV: first field · last field
 local first, last = unpack(ARGV)
@@ -29,5 +29,6 @@ table.sort(fields)
 local found = {}
 for _, field in ipairs(fields) do
     found[#found + 1], found[#found + 2] = field, head(redis.call('HGET', KEYS[1], field))
+    found[#found + 1] = note_of(field)
 end
 return found

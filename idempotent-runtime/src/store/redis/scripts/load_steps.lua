@@ -1,4 +1,4 @@
--- Gives the fields of steps, from the first to the last of these, and what stands under each.
+-- Gives the fields of steps, from the first to the last of these, what stands under each, and its note.
 --
 -- ARGV: first field · last field
 local first, last = unpack(ARGV)
@@ -17,6 +17,7 @@ for _, field in ipairs(fields) do
     local step = redis.call('HGET', KEYS[1], field)
     if step then
         found[#found + 1], found[#found + 2] = field, step
+        found[#found + 1] = note_of(field)
     end
 end
 return found

@@ -54,7 +54,7 @@ redis.call('HSET', KEYS[1], unpack(set))
 
 if begins ~= '' and seen ~= '' and redis.call('HDEL', KEYS[1], 'steps') == 1 then
     for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-        if string.sub(field, 1, 5) == 'step:' then
+        if string.find(field, 'step:', 1, true) then
             redis.call('HDEL', KEYS[1], field)
         end
     end

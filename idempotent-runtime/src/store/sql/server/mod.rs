@@ -15,7 +15,7 @@ use tokio::sync::SemaphorePermit;
 use self::dialect::ConnectionOf;
 pub(crate) use self::dialect::{Connected, ServerDialect, Session};
 use super::{
-    Reads, TablePrefix,
+    Reads, TablePrefix, list,
     migrate::{self, Schema as _},
     version::{self, Inside},
 };
@@ -23,7 +23,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        JoinedConnection, Snapshot, StepWrite, Store, StoreError, Swap,
+        JoinedConnection, ListedPage, Snapshot, StepWrite, Store, StoreError, Swap,
         moment::Moment,
         pool::{ConnectionPool, Limits},
         transaction::connection_of,
@@ -285,5 +285,13 @@ impl<D: ServerDialect> Inner<D> {
             self.statements.scan(session, after, limit).await
         };
         self.connections.run_again("listing records", listing).await
+    }
+
+    pub(crate) async fn list(&self, text: String, limit: u32) -> Result<ListedPage, StoreError> {
+        let listing = async |connected: &mut Connected<D>| {
+            let connection = &mut connected.connection;
+            list::list::<D::Database>(connection, text.clone(), limit).await
+        };
+        self.connections.run_again(list::DOING, listing).await
     }
 }

@@ -11,25 +11,25 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::super::{TablePrefix, chosen, version::SchemaStep};
+use super::super::{TablePrefix, Value, chosen, version::SchemaStep};
 use crate::{
     error::Error,
     handle::Idempotency,
     policy::OnCrash,
-    store::{Store, StoreError, StoreErrorKind},
+    store::{StepStore, Store, StoreError, StoreErrorKind},
 };
 
 /// How many processes of the next release start at once.
 const STARTS: usize = 8;
 /// How many steps this release has.
-const KNOWN: i64 = 2;
+pub(super) const KNOWN: i64 = 3;
 const CALLERS: u32 = 4;
 /// How often each caller goes on after the upgrade.
 const AFTER: u32 = 20;
 
 /// A dialect whose tables are upgraded to those of releases that have more steps.
 pub(crate) trait Upgrade: Send + Sync + 'static {
-    type Store: Store + Clone + 'static;
+    type Store: Store + StepStore + Clone + 'static;
 
     /// Starts a process of this release.
     fn open(&self) -> impl Future<Output = Result<Self::Store, StoreError>>;
@@ -43,6 +43,10 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
         later: Vec<SchemaStep>,
         others: &Barrier,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Makes the tables of an earlier build, which has so many steps.
+    fn begin(&self, steps: usize) -> impl Future<Output = ()>;
+    /// Sends a statement of the [build before this one](super::earlier).
+    fn write(&self, statement: &str, values: Vec<Value<'_>>) -> impl Future<Output = ()>;
     /// The one number that a query gives.
     fn count(&self, rows: String) -> impl Future<Output = i64>;
     fn prefix(&self) -> &TablePrefix;
@@ -183,7 +187,7 @@ async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, E
 /// Makes the test of a dialect whose server a variable names, beside its migrator.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 macro_rules! upgrades_on_a_server {
-    ($store:ty, $database:ty, $variable:literal) => {
+    ($store:ty, $database:ty, $variable:literal, |$spelled:pat_param| $spell:expr) => {
         fn url_of_server() -> String {
             std::env::var($variable).expect(concat!(
                 $variable,
@@ -232,6 +236,22 @@ macro_rules! upgrades_on_a_server {
                 <$database>::migrate_by(&steps, &mut connection, &self.prefix).await
             }
 
+            async fn begin(&self, steps: usize) {
+                let mut connection = self.connection().await;
+                let steps = &<$database>::steps(&self.prefix)[..steps];
+                let begun = <$database>::migrate_by(steps, &mut connection, &self.prefix).await;
+                begun.expect("the first steps are taken");
+            }
+
+            async fn write(&self, statement: &str, values: Vec<Value<'_>>) {
+                let golden = include_str!("tests/golden/statements_of_step_2.sql");
+                let (text, rest) = earlier::statement(golden, statement, &self.prefix);
+                let mut connection = self.connection().await;
+                let $spelled = (text, rest, &values[..]);
+                let sent = <$database>::send(&mut connection, $spell).await;
+                sent.expect("the tables are those that it knows");
+            }
+
             async fn count(&self, rows: String) -> i64 {
                 let counted = <$database>::send(&mut self.connection().await, rows).await;
                 counted.expect("an answer")[0].get(0)
@@ -246,6 +266,12 @@ macro_rules! upgrades_on_a_server {
         #[ignore = "needs a server: cargo xtask test"]
         async fn an_upgrade_under_traffic_keeps_every_record() {
             upgrade::keeps_every_record(Next::at(url_of_server())).await;
+        }
+
+        #[tokio::test]
+        #[ignore = "needs a server: cargo xtask test"]
+        async fn f27_the_build_before_works_beside_this_one() {
+            earlier::works_beside_this_build(Next::at(url_of_server())).await;
         }
     };
 }

@@ -18,7 +18,7 @@ use crate::{
     record::{
         Draft, FencingToken, Moment, Record, State, Step, StepNames, Time, TokenRule, Version,
     },
-    store::{Snapshot, Stamp, StepStore, StepWrite, Store, StoreError, Swap},
+    store::{RecordList, Snapshot, Stamp, StepStore, StepWrite, Store, StoreError, Swap},
     testing::{ManualClock, conformance::StoreUnderTest as _},
 };
 
@@ -147,6 +147,10 @@ impl Simple {
                 if let Some(outcome) = &mut record.outcome {
                     outcome.schema = 0;
                 }
+            }
+            Defect::NoteForgotten => record.note = None,
+            Defect::NoteKept if record.note.is_none() => {
+                record.note = stands.and_then(|record| record.note.clone());
             }
             Defect::OnCrashForgotten => record.on_crash = OnCrash::Rerun,
             Defect::KeyEndsAtNul | Defect::KeyCutAt255 => {
@@ -357,6 +361,10 @@ impl Store for Simple {
     }
 
     fn steps(&self) -> Option<&dyn StepStore> {
+        Some(self)
+    }
+
+    fn lists(&self) -> Option<&dyn RecordList> {
         Some(self)
     }
 }

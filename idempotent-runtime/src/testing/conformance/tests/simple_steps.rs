@@ -98,6 +98,9 @@ impl Simple {
         if self.defect == Defect::StepLabelForgotten {
             step.label = "".into();
         }
+        if self.defect == Defect::StepNoteForgotten {
+            step.note = None;
+        }
         let place = self.step_place(call, &next.name);
         self.steps().insert(place, (record.created, Arc::new(step)));
         StepWrite::Written

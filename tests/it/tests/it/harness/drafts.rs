@@ -42,6 +42,7 @@ pub(crate) fn claim() -> Draft {
         expires: Moment::In(HOUR),
         keep: Duration::ZERO,
         outcome: None,
+        note: None,
     }
 }
 

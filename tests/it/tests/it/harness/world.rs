@@ -174,6 +174,11 @@ impl World {
         if self.forgets { 0 } else { expired }
     }
 
+    /// Whether its records have no order by their age.
+    pub(crate) fn lists_by_id(&self) -> bool {
+        self.forgets
+    }
+
     /// Everything that stands in the store.
     pub(crate) async fn records(&self) -> Vec<(RecordId, Arc<Record>)> {
         let scanned = self.store().await.scan(None, 10_000).await;

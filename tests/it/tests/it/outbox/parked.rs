@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::outbox::{Envelope, Outbox, OutboxDatabase, Parked, PublishError, Relay};
+use sqlx::Database;
 
 use super::{
     broker::{Broker, send, start},
@@ -79,13 +80,21 @@ async fn a_key_that_is_resumed_goes_on_with_its_oldest_message<
     let (broker, relay, _parked) = park(&shop, &outbox).await;
     drop(relay);
     assert_eq!(broker.by_key()["k"], [12, 13, 13, 13]);
-    assert_eq!(outbox.resume("k").await, Ok(true));
+    let resumed = async |key| {
+        let resume = outbox.resume(key).by("anna");
+        resume.because("the broker takes it now").await
+    };
+    assert_eq!(resumed("k").await, Ok(true));
     assert_eq!(
-        outbox.resume("k").await,
+        resumed("k").await,
         Ok(false),
         "a second call changes nothing"
     );
-    assert_eq!(outbox.resume("unknown").await, Ok(false));
+    assert_eq!(resumed("unknown").await, Ok(false));
+    let acts = acts_of_anna(&shop, "resumed", "the broker takes it now");
+    assert_eq!(numbers(&shop, acts).await, [1]);
+    let by = "n".repeat(257);
+    assert!(outbox.resume("k").by(by).await.is_err(), "it is too long");
     let willing = Broker::willing();
     let relay = start(&outbox, &willing).await;
     left(&shop, &relay, 0).await;
@@ -98,17 +107,50 @@ async fn a_message_that_is_discarded_lets_those_behind_it_go<S: Shop<Database: O
     let outbox = outbox(&shop).await;
     let (broker, relay, parked) = park(&shop, &outbox).await;
     assert_eq!(
-        outbox.discard("k", &parked.id, "it is a test").await,
+        outbox
+            .discard("k", &parked.id)
+            .by("anna")
+            .because("it is a test")
+            .await,
         Ok(true)
     );
     assert_eq!(
-        outbox.discard("k", &parked.id, "it is a test").await,
+        outbox
+            .discard("k", &parked.id)
+            .because("it is a test")
+            .await,
         Ok(false)
     );
     left(&shop, &relay, 0).await;
     assert_eq!(broker.by_key()["k"], [12, 13, 13, 13, 14]);
     let rejected = format!("SELECT count(*) FROM {}outbox_rejected", prefix(&shop));
     assert_eq!(numbers(&shop, rejected).await, [1]);
+    let acts = acts_of_anna(&shop, "discarded", "it is a test");
+    assert_eq!(
+        numbers(&shop, acts).await,
+        [1],
+        "the second one changed nothing"
+    );
+}
+
+/// Counts these acts of one operator on the oldest message of the parked key.
+fn acts_of_anna<S: Shop<Database: OutboxDatabase>>(shop: &S, act: &str, reason: &str) -> String {
+    let prefix = prefix(shop);
+    let bytes = |text: &str| {
+        let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        match <S::Database as Database>::NAME {
+            "PostgreSQL" => format!("decode('{digits}', 'hex')"),
+            _ => format!("x'{digits}'"),
+        }
+    };
+    format!(
+        "SELECT count(*) FROM {prefix}outbox_acts
+         WHERE act = {} AND id = {} AND person = {} AND reason = {} AND acted > 0",
+        bytes(act),
+        bytes("order-13"),
+        bytes("anna"),
+        bytes(reason)
+    )
 }
 
 async fn only_the_message_that_was_seen_is_discarded<S: Shop<Database: OutboxDatabase>>(shop: S) {
@@ -116,7 +158,7 @@ async fn only_the_message_that_was_seen_is_discarded<S: Shop<Database: OutboxDat
     let (_broker, _relay, _parked) = park(&shop, &outbox).await;
     for (key, id) in [("k", "order-14"), ("k", "order-12"), ("other", "order-13")] {
         assert_eq!(
-            outbox.discard(key, id, "it is a test").await,
+            outbox.discard(key, id).because("it is a test").await,
             Ok(false),
             "{key} {id}"
         );

@@ -87,7 +87,11 @@ async fn mend_21_a_number_that_fails_each_time_is_shown_and_skipped(world: World
             assert_eq!(failing(&owner).await, None);
         }
     }
-    stream.skip(2, "a poisonous event").await.expect("it fails");
+    stream
+        .skip(2)
+        .because("a poisonous event")
+        .await
+        .expect("it fails");
     assert_eq!(owner.log.count(RecordChange::Skipped), 1);
     assert_eq!(failing(&owner).await, None);
     assert_decided(apply(&world, &stream, 2).await, Decision::Past { last: 2 });
@@ -149,7 +153,8 @@ async fn mend_21_a_number_that_fails_after_a_takeover_is_skipped(world: World) {
     }
     assert_eq!(failing(&owner).await.map(|it| it.attempts), Some(3));
     stream
-        .skip(1, "it fails each time")
+        .skip(1)
+        .because("it fails each time")
         .await
         .expect("it fails");
     assert_decided(apply(&world, &stream, 1).await, Decision::Past { last: 1 });
@@ -215,7 +220,10 @@ async fn mend_33_a_number_that_never_comes_is_skipped(world: World) {
             got: number + 1,
         };
         assert_decided(apply(&world, &stream, number + 1).await, gap);
-        let skipped = stream.skip(number, "its source rolled it back").await;
+        let skipped = stream
+            .skip(number)
+            .because("its source rolled it back")
+            .await;
         skipped.expect("it is the next one");
         assert_eq!(position(&stream).await.last, Some(number));
         let past = Decision::Past { last: number };
@@ -231,14 +239,14 @@ async fn mend_33_only_the_next_number_is_skipped(world: World) {
     let all = owner.idem.sequence("accounts", "account-7").accept_gaps();
     let refused = |result| assert_eq!(not_settled(result), Some(NotSettled::OtherNumber));
     for number in [0, 2, u64::MAX] {
-        refused(stream.skip(number, "it is not the next one").await);
+        refused(stream.skip(number).because("it is not the next one").await);
     }
-    refused(all.skip(1, "any number may be the next one").await);
+    refused(all.skip(1).because("any number may be the next one").await);
     assert_applied(apply(&world, &stream, 1).await, 1);
-    refused(stream.skip(3, "it is not the next one").await);
-    refused(all.skip(2, "any number may be the next one").await);
+    refused(stream.skip(3).because("it is not the next one").await);
+    refused(all.skip(2).because("any number may be the next one").await);
     let (gate, task) = begin(&owner, &stream, 2).await;
-    let runs = stream.skip(2, "it runs").await;
+    let runs = stream.skip(2).because("it runs").await;
     assert_eq!(not_settled(runs), Some(NotSettled::StillRunning));
     gate.open();
     assert_applied(task.await.expect("no panic"), 2);
@@ -263,7 +271,7 @@ async fn mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped
             assert_eq!((failing.number, failing.attempts), (number, attempts));
         }
         match number {
-            1 => stream.skip(1, "it fails").await.expect("it fails"),
+            1 => stream.skip(1).because("it fails").await.expect("it fails"),
             _ => stream.settle(2).with_value(&2_i64).await.expect("it fails"),
         }
         assert_eq!(position(&stream).await.failing, None);

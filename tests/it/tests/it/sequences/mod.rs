@@ -273,7 +273,7 @@ async fn a_number_that_kills_its_holders_is_parked_and_can_be_skipped(world: Wor
         assert!(matches!(parked, Error::Parked { .. }), "{parked:?}");
     }
     assert_decided(apply(&world, &account, 1).await, Decision::Replayed(10));
-    let skipped = account.skip(2, "a poisonous event").await;
+    let skipped = account.skip(2).because("a poisonous event").await;
     skipped.expect("it is parked");
     owner.log.await_step(RecordChange::Skipped).await;
     assert_decided(apply(&world, &account, 2).await, Decision::Past { last: 2 });

@@ -43,7 +43,7 @@ async fn only_the_number_at_which_a_stream_stops_is_settled(world: World) {
             not_settled(account.settle(number).as_done().await),
             Some(why)
         );
-        let skipped = account.skip(number, "impatience").await;
+        let skipped = account.skip(number).because("impatience").await;
         assert_eq!(not_settled(skipped), Some(why));
     }
     gate.open();
@@ -62,7 +62,7 @@ async fn a_number_is_settled_in_every_way(world: World) {
         assert!(failed.is_err());
         let resumed = account.settle(number).resume().await;
         assert_eq!(not_settled(resumed), Some(NotSettled::NotParked));
-        let skipped = account.skip(number, "it is not parked").await;
+        let skipped = account.skip(number).because("it is not parked").await;
         assert_eq!(not_settled(skipped), Some(NotSettled::NotParked));
         let settle = account.settle(number);
         match number {

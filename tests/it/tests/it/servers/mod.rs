@@ -101,7 +101,8 @@ fn ageing(prefix: &str, by: Duration) -> String {
     let by = by.as_micros();
     format!(
         "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
-                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by};
+                finished = finished - {by}, expires = expires - {by},
+                purge_from = CASE purge_from WHEN 9223372036854775807 THEN purge_from ELSE purge_from - {by} END;
          UPDATE {prefix}steps SET life = life - {by}"
     )
 }

@@ -6,6 +6,7 @@ mod notifications;
 mod places;
 mod policies;
 mod schema;
+mod updates;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

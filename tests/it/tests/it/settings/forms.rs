@@ -257,7 +257,10 @@ async fn relayed<DB: OutboxDatabase>(outbox: &Outbox<DB>) {
     assert_eq!(outbox.resume("k").await, Ok(true));
     relay.wake();
     assert_eq!(parked(outbox).await, "c");
-    assert_eq!(outbox.discard("k", "c", "it is unlucky").await, Ok(true));
+    assert_eq!(
+        outbox.discard("k", "c").because("it is unlucky").await,
+        Ok(true)
+    );
     relay.wake();
     assert_eq!(arrived.all(4).await, ["11", "12", "14", "15"]);
     relay.stop().await;

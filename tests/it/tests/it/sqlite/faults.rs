@@ -146,7 +146,9 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     ];
     let columns = damages.iter().chain(&outcomes).map(|(column, _)| *column);
     let columns = columns.collect::<Vec<_>>().join(", ");
-    let table = format!("CREATE TABLE lax_records (id, {columns}, purge_from, UNIQUE (id))");
+    let table = format!(
+        "CREATE TABLE lax_records (id, {columns}, note, note_by, note_of, purge_from, UNIQUE (id))"
+    );
     run_in(&pool, table).await;
 
     for (column, values) in damages.into_iter().chain(outcomes) {

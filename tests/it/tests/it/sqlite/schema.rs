@@ -18,7 +18,7 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
     assert_eq!(
         source.as_deref(),
         Some(
-            "the schema has version 99, this build knows 2: a newer release wrote it, for builds that know 99 or more"
+            "the schema has version 99, this build knows 3: a newer release wrote it, for builds that know 99 or more"
         )
     );
     let answer = store.check_schema().await;
@@ -172,7 +172,9 @@ async fn what_must_be_settled_stands_behind_what_a_purge_looks_at() {
     for (state, expires, is_behind) in [
         (State::Uncertain, Moment::Keep, true),
         (State::Running, Moment::Keep, false),
-        (State::Parked, Moment::Keep, true),
+        (State::Undoing, Moment::In(HOUR), true),
+        (State::Running, Moment::Keep, false),
+        (State::Parked, Moment::In(HOUR), true),
         (State::Done, Moment::In(HOUR), false),
     ] {
         let next = Draft {

@@ -71,6 +71,18 @@ CREATE TABLE IF NOT EXISTS golden_steps (
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
     ON DUPLICATE KEY UPDATE version = 2;
 
+-- step 3, usable from 1
+ALTER TABLE golden_records ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE golden_steps ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE golden_records ADD COLUMN operation_name VARCHAR(191)
+    CHARACTER SET utf8mb4 COLLATE utf8mb4_bin GENERATED ALWAYS AS (LEFT(operation, 191)) VIRTUAL;
+ALTER TABLE golden_records ADD KEY golden_records_operation (operation_name, created, id);
+-- message
+INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
+    ON DUPLICATE KEY UPDATE version = 3;
+
 -- ddl
 CREATE TABLE IF NOT EXISTS golden_schema (
     version BIGINT NOT NULL PRIMARY KEY,
@@ -124,4 +136,13 @@ CREATE TABLE IF NOT EXISTS golden_steps (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
     ON DUPLICATE KEY UPDATE version = 2;
+ALTER TABLE golden_records ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE golden_steps ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
+    ADD COLUMN note_of BINARY(16);
+ALTER TABLE golden_records ADD COLUMN operation_name VARCHAR(191)
+    CHARACTER SET utf8mb4 COLLATE utf8mb4_bin GENERATED ALWAYS AS (LEFT(operation, 191)) VIRTUAL;
+ALTER TABLE golden_records ADD KEY golden_records_operation (operation_name, created, id);
+INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
+    ON DUPLICATE KEY UPDATE version = 3;
 

@@ -9,7 +9,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -25,7 +26,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -41,13 +43,14 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
                      ELSE TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + GREATEST(0, LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) - (30000000)) END WHERE id = x'0101010101010101010101010101010101010101010101010101010101010101' AND version = x'01010101010101010101010101010101';
 -- load_all, 1 records
-SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
+SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
              WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101') AND COALESCE(LENGTH(outcome), 0) <= 4096
 -- find_free, 1 records
 SELECT id FROM golden_records WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101') FOR UPDATE SKIP LOCKED
@@ -64,7 +67,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -78,7 +82,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -94,7 +99,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -108,7 +114,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -124,7 +131,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -138,13 +146,14 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
                      ELSE TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + GREATEST(0, LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) - (30000000)) END WHERE id = x'0202020202020202020202020202020202020202020202020202020202020202' AND version = x'02020202020202020202020202020202';
 -- load_all, 2 records
-SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
+SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
              WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202020202020202020202020202') AND COALESCE(LENGTH(outcome), 0) <= 4096
 -- find_free, 2 records
 SELECT id FROM golden_records WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202020202020202020202020202') FOR UPDATE SKIP LOCKED
@@ -161,7 +170,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -175,7 +185,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -189,7 +200,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -203,7 +215,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -217,7 +230,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -231,7 +245,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -245,12 +260,13 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
-                     ELSE TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + GREATEST(0, LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) - (30000000)) END WHERE id = x'0707070707070707070707070707070707070707070707070707070707070707' AND version = x'07070707070707070707070707070707';SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, purge_from)
-             SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, NULL, purge_from FROM golden_records AS seen WHERE id = x'0808080808080808080808080808080808080808080808080808080808080808' AND version = x'08080808080808080808080808080808' FOR UPDATE
+                     ELSE TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + GREATEST(0, LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) - (30000000)) END WHERE id = x'0707070707070707070707070707070707070707070707070707070707070707' AND version = x'07070707070707070707070707070707';SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, purge_from)
+             SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, NULL, note, note_by, note_of, purge_from FROM golden_records AS seen WHERE id = x'0808080808080808080808080808080808080808080808080808080808080808' AND version = x'08080808080808080808080808080808' FOR UPDATE
              ON DUPLICATE KEY UPDATE version = x'6c6c6c6c6c6c6c6c6c6c6c6c6c6c6c6c', operation = COALESCE(NULL, golden_records.operation),
                  scope = COALESCE(NULL, golden_records.scope), call_key = COALESCE(NULL, golden_records.call_key),
                  fingerprint = COALESCE(NULL, golden_records.fingerprint), digests = COALESCE(NULL, golden_records.digests),
@@ -261,7 +277,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((2) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), golden_records.expires),
                  outcome_kind = (1), outcome_schema = (0), outcome = x'08',
-                 purge_from = CASE WHEN (2) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (2) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN golden_records.purge_from
                      WHEN NULL IS NULL THEN LEAST(golden_records.purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND golden_records.purge_from < 9223372036854775807 THEN golden_records.purge_from
@@ -278,7 +295,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -292,7 +310,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -306,7 +325,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -320,7 +340,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -334,7 +355,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -348,7 +370,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -362,7 +385,8 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE golden_records SET version
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -383,7 +407,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -397,7 +422,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -411,7 +437,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -425,7 +452,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -439,7 +467,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -453,7 +482,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -467,7 +497,8 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  finished = IF((1) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
                  expires = COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), expires),
                  outcome_kind = NULL, outcome_schema = NULL, outcome = NULL,
-                 purge_from = CASE WHEN (1) IN (4, 5) THEN 9223372036854775807
+                 note = NULL, note_by = NULL, note_of = NULL,
+                 purge_from = CASE WHEN (1) IN (4, 5, 6) THEN 9223372036854775807
                      WHEN (86400000000) IS NULL THEN purge_from
                      WHEN (30000000) IS NULL THEN LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
                      WHEN NULL IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -478,7 +509,7 @@ UPDATE golden_records SET version = IF(LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND,
                  purge_from = LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
              WHERE id = x'0808080808080808080808080808080808080808080808080808080808080808' AND version = x'08080808080808080808080808080808';
 -- load_all, 8 records
-SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
+SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM golden_records
              WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202020202020202020202020202', x'0303030303030303030303030303030303030303030303030303030303030303', x'0404040404040404040404040404040404040404040404040404040404040404', x'0505050505050505050505050505050505050505050505050505050505050505', x'0606060606060606060606060606060606060606060606060606060606060606', x'0707070707070707070707070707070707070707070707070707070707070707', x'0808080808080808080808080808080808080808080808080808080808080808') AND COALESCE(LENGTH(outcome), 0) <= 4096
 -- find_free, 8 records
 SELECT id FROM golden_records WHERE id IN (x'0101010101010101010101010101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202020202020202020202020202', x'0303030303030303030303030303030303030303030303030303030303030303', x'0404040404040404040404040404040404040404040404040404040404040404', x'0505050505050505050505050505050505050505050505050505050505050505', x'0606060606060606060606060606060606060606060606060606060606060606', x'0707070707070707070707070707070707070707070707070707070707070707', x'0808080808080808080808080808080808080808080808080808080808080808') FOR UPDATE SKIP LOCKED

@@ -1,29 +1,29 @@
 -- protocol
 Simple
--- load, 3165649810878472147
+-- load, 7912870922703338023
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome)) END, 3165649810878472147::bigint
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)) END, 7912870922703338023::bigint
              FROM clock LEFT JOIN golden_records ON id = $1::bytea
 -- again, 6790219881426802825
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, outcome, 6790219881426802825::bigint FROM golden_records
              WHERE id = $1::bytea AND version = $2::bytea AND state = 2 AND expires = $3::bigint
--- create, 7455713043462803520
+-- create, 513957848776080704
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), claimed AS (
-                 INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, purge_from)
+                 INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, purge_from)
                  SELECT $1::bytea, $2::bytea, $3::text, $4::bytea, $5::bytea, $6::bytea, $7::bytea, $8::bigint,
                         CASE WHEN $9::bigint IS NULL THEN 0 ELSE greatest($9::bigint, now) END, $10::bigint, $11::bytea, $12::text, $13::text,
                         $14::bigint, now + least(coalesce($15::bigint, 0), 9223372036854775807 - now), now,
                         CASE WHEN $8::bigint = 1 THEN NULL ELSE now END,
-                        now + least(coalesce($16::bigint, 0), 9223372036854775807 - now), $17::bigint, $18::bigint, $19::bytea,
+                        now + least(coalesce($16::bigint, 0), 9223372036854775807 - now), $17::bigint, $18::bigint, $19::bytea, $20::text, $21::text, $22::bytea,
                         now + greatest(0, least(coalesce($16::bigint, 0), 9223372036854775807 - now) - coalesce($15::bigint, 0))
                  FROM clock WHERE true
                  ON CONFLICT (id) DO NOTHING
                  RETURNING created, token, lease_end, expires)
-             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, 7455713043462803520::bigint FROM claimed
+             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, 513957848776080704::bigint FROM claimed
              UNION ALL
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome)), 7455713043462803520::bigint FROM clock, golden_records
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)), 513957848776080704::bigint FROM clock, golden_records
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)
--- replace, 3732751414210885967
+-- replace, 7958147258602502657
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), written AS (
                  UPDATE golden_records SET
                      version = $2::bytea, operation = coalesce($3::text, operation),
@@ -40,20 +40,21 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
                      expires = CASE WHEN $16::bigint IS NULL THEN expires
                          ELSE now + least($16::bigint, 9223372036854775807 - now) END,
                      outcome_kind = $17::bigint, outcome_schema = $18::bigint, outcome = $19::bytea,
-                     purge_from = CASE WHEN $8::bigint IN (4, 5) THEN 9223372036854775807
+                     note = $20::text, note_by = $21::text, note_of = $22::bytea,
+                     purge_from = CASE WHEN $8::bigint IN (4, 5, 6) THEN 9223372036854775807
                          WHEN $16::bigint IS NULL THEN purge_from
                          WHEN $15::bigint IS NULL THEN least(purge_from, now + least($16::bigint, 9223372036854775807 - now))
                          WHEN $3::text IS NULL AND purge_from < 9223372036854775807 THEN purge_from
                          ELSE now + greatest(0, least($16::bigint, 9223372036854775807 - now) - $15::bigint) END
                  FROM clock
-                 WHERE id = $1::bytea AND version = $20::bytea
+                 WHERE id = $1::bytea AND version = $23::bytea
                  RETURNING now, token, lease_end, expires, waited)
              SELECT 1::bigint, now, token, lease_end, expires,
-                    CASE WHEN waited AND $21::text IS NOT NULL AND ($8::bigint <> 1 OR $15::bigint = 0)
-                        THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END, 3732751414210885967::bigint
+                    CASE WHEN waited AND $24::text IS NOT NULL AND ($8::bigint <> 1 OR $15::bigint = 0)
+                        THEN pg_notify($24::text, encode($1::bytea, 'hex'))::text END, 7958147258602502657::bigint
              FROM written
--- replace_all, 7645414361903909482
-WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), many AS MATERIALIZED (SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bytea[], $20::bytea[]) AS many (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20)),
+-- replace_all, 592647087847465188
+WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), many AS MATERIALIZED (SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bytea[], $20::text[], $21::text[], $22::bytea[], $23::bytea[]) AS many (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22, c23)),
          free AS MATERIALIZED (
              SELECT id AS free_id FROM golden_records, many WHERE id = c1
              FOR NO KEY UPDATE OF golden_records SKIP LOCKED),
@@ -73,20 +74,21 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
                      expires = CASE WHEN c16 IS NULL THEN expires
                          ELSE now + least(c16, 9223372036854775807 - now) END,
                      outcome_kind = c17, outcome_schema = c18, outcome = c19,
-                     purge_from = CASE WHEN c8 IN (4, 5) THEN 9223372036854775807
+                     note = c20, note_by = c21, note_of = c22,
+                     purge_from = CASE WHEN c8 IN (4, 5, 6) THEN 9223372036854775807
                          WHEN c16 IS NULL THEN purge_from
                          WHEN c15 IS NULL THEN least(purge_from, now + least(c16, 9223372036854775807 - now))
                          WHEN c3 IS NULL AND purge_from < 9223372036854775807 THEN purge_from
                          ELSE now + greatest(0, least(c16, 9223372036854775807 - now) - c15) END
                  FROM clock, many, free
-                 WHERE id = free_id AND id = c1 AND version = c20
+                 WHERE id = free_id AND id = c1 AND version = c23
                  RETURNING c1, c8, c15, now, token, lease_end, expires, waited)
              SELECT 1::bigint, now, token, lease_end, expires,
-                    CASE WHEN waited AND $21::text IS NOT NULL AND (c8 <> 1 OR c15 = 0)
-                        THEN pg_notify($21::text, encode(c1, 'hex'))::text END, c1, 7645414361903909482::bigint
+                    CASE WHEN waited AND $24::text IS NOT NULL AND (c8 <> 1 OR c15 = 0)
+                        THEN pg_notify($24::text, encode(c1, 'hex'))::text END, c1, 592647087847465188::bigint
              FROM written
--- load_all, 6989897845335431502
-SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 6989897845335431502::bigint FROM unnest($1::bytea[]) AS many (c1), golden_records
+-- load_all, 8934253859870352091
+SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 8934253859870352091::bigint FROM unnest($1::bytea[]) AS many (c1), golden_records
          WHERE id = c1 AND coalesce(octet_length(outcome), 0) <= 4096
 -- complete, 6749674629416215959
 UPDATE golden_records SET
@@ -118,40 +120,40 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
              DELETE FROM golden_records AS record USING gone WHERE record.id = gone.id
              RETURNING record.id,
                  CASE WHEN waited AND $3::text IS NOT NULL THEN pg_notify($3::text, encode(record.id, 'hex'))::text END, 3077925614819465496::bigint
--- scan, 798588712778317414
-SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, 798588712778317414::bigint FROM golden_records WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint
--- load_steps, 2725207495269713141
-SELECT step.version, step.name, step.label, step.state, step.attempt_id, step.on_crash, step.fingerprint, step.digests, step.outcome_kind, step.outcome_schema, step.outcome, step.undo_number, 2725207495269713141::bigint FROM golden_steps AS step
+-- scan, 8376000137952605935
+SELECT id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, 8376000137952605935::bigint FROM golden_records WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint
+-- load_steps, 8267857801794447598
+SELECT step.version, step.name, step.label, step.state, step.attempt_id, step.on_crash, step.fingerprint, step.digests, step.outcome_kind, step.outcome_schema, step.outcome, step.undo_number, step.note, step.note_by, step.note_of, 8267857801794447598::bigint FROM golden_steps AS step
          JOIN golden_records ON id = record AND created = life
          WHERE record = $1::bytea AND step.name >= $2::bytea AND step.name <= $3::bytea ORDER BY step.name
--- list_steps, 8556952491234787511
-SELECT step.version, step.name, step.label, step.state, step.attempt_id, step.on_crash, step.fingerprint, step.digests, step.outcome_kind, step.outcome_schema, ''::bytea, step.undo_number, 8556952491234787511::bigint FROM golden_steps AS step
+-- list_steps, 7223572782622922890
+SELECT step.version, step.name, step.label, step.state, step.attempt_id, step.on_crash, step.fingerprint, step.digests, step.outcome_kind, step.outcome_schema, ''::bytea, step.undo_number, step.note, step.note_by, step.note_of, 7223572782622922890::bigint FROM golden_steps AS step
          JOIN golden_records ON id = record AND created = life
          WHERE record = $1::bytea AND step.name >= $2::bytea AND step.name <= $3::bytea ORDER BY step.name
--- write_step, 3937624058442908691
+-- write_step, 6422396546658014156
 WITH held AS (
              SELECT created FROM golden_records
              WHERE id = $1::bytea AND attempt_id = $6::bytea AND state IN (1, 4, 6)
              FOR SHARE)
-         INSERT INTO golden_steps AS old (record, version, name, label, state, attempt_id, on_crash, fingerprint, digests, outcome_kind, outcome_schema, outcome, undo_number, life)
+         INSERT INTO golden_steps AS old (record, version, name, label, state, attempt_id, on_crash, fingerprint, digests, outcome_kind, outcome_schema, outcome, undo_number, note, note_by, note_of, life)
          SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::bigint, $6::bytea, $7::bigint, $8::bytea,
-                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, created
+                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, $14::text, $15::text, $16::bytea, created
          FROM held
-         ON CONFLICT (record, name) DO UPDATE SET version = excluded.version, label = excluded.label, state = excluded.state, attempt_id = excluded.attempt_id, on_crash = excluded.on_crash, fingerprint = excluded.fingerprint, digests = excluded.digests, outcome_kind = excluded.outcome_kind, outcome_schema = excluded.outcome_schema, outcome = excluded.outcome, undo_number = excluded.undo_number, life = excluded.life
-         WHERE old.life <> excluded.life OR old.version = $14::bytea
-         RETURNING 3937624058442908691::bigint
--- begin_step, 3937624058442908691
+         ON CONFLICT (record, name) DO UPDATE SET version = excluded.version, label = excluded.label, state = excluded.state, attempt_id = excluded.attempt_id, on_crash = excluded.on_crash, fingerprint = excluded.fingerprint, digests = excluded.digests, outcome_kind = excluded.outcome_kind, outcome_schema = excluded.outcome_schema, outcome = excluded.outcome, undo_number = excluded.undo_number, note = excluded.note, note_by = excluded.note_by, note_of = excluded.note_of, life = excluded.life
+         WHERE old.life <> excluded.life OR old.version = $17::bytea
+         RETURNING 6422396546658014156::bigint
+-- begin_step, 6422396546658014156
 WITH held AS (
              SELECT created FROM golden_records
              WHERE id = $1::bytea AND attempt_id = $6::bytea AND state IN (1, 4, 6)
              )
-         INSERT INTO golden_steps AS old (record, version, name, label, state, attempt_id, on_crash, fingerprint, digests, outcome_kind, outcome_schema, outcome, undo_number, life)
+         INSERT INTO golden_steps AS old (record, version, name, label, state, attempt_id, on_crash, fingerprint, digests, outcome_kind, outcome_schema, outcome, undo_number, note, note_by, note_of, life)
          SELECT $1::bytea, $2::bytea, $3::bytea, $4::text, $5::bigint, $6::bytea, $7::bigint, $8::bytea,
-                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, created
+                $9::bytea, $10::bigint, $11::bigint, $12::bytea, $13::bigint, $14::text, $15::text, $16::bytea, created
          FROM held
-         ON CONFLICT (record, name) DO UPDATE SET version = excluded.version, label = excluded.label, state = excluded.state, attempt_id = excluded.attempt_id, on_crash = excluded.on_crash, fingerprint = excluded.fingerprint, digests = excluded.digests, outcome_kind = excluded.outcome_kind, outcome_schema = excluded.outcome_schema, outcome = excluded.outcome, undo_number = excluded.undo_number, life = excluded.life
-         WHERE old.life <> excluded.life OR old.version = $14::bytea
-         RETURNING 3937624058442908691::bigint
+         ON CONFLICT (record, name) DO UPDATE SET version = excluded.version, label = excluded.label, state = excluded.state, attempt_id = excluded.attempt_id, on_crash = excluded.on_crash, fingerprint = excluded.fingerprint, digests = excluded.digests, outcome_kind = excluded.outcome_kind, outcome_schema = excluded.outcome_schema, outcome = excluded.outcome, undo_number = excluded.undo_number, note = excluded.note, note_by = excluded.note_by, note_of = excluded.note_of, life = excluded.life
+         WHERE old.life <> excluded.life OR old.version = $17::bytea
+         RETURNING 6422396546658014156::bigint
 -- channel
 golden_moved
 -- here

@@ -1,22 +1,22 @@
 -- load
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome)) END, 3165649810878472147::bigint
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)) END, 7912870922703338023::bigint
              FROM clock LEFT JOIN golden_records ON id = (decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea
 -- create
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), claimed AS (
-                 INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, purge_from)
+                 INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, purge_from)
                  SELECT (decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea, (decode('01010101010101010101010101010101', 'hex'))::bytea, (convert_from(decode('746573742e636861726765', 'hex'), 'UTF8'))::text, (decode('74656e616e74', 'hex'))::bytea, (decode('01', 'hex'))::bytea, (decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea, (decode('01', 'hex'))::bytea, (1)::bigint,
                         CASE WHEN (1)::bigint IS NULL THEN 0 ELSE greatest((1)::bigint, now) END, (1)::bigint, (decode('01010101010101010101010101010101', 'hex'))::bytea, (convert_from(decode('686f73743a31', 'hex'), 'UTF8'))::text, (NULL)::text,
                         (1)::bigint, now + least(coalesce((30000000)::bigint, 0), 9223372036854775807 - now), now,
                         CASE WHEN (1)::bigint = 1 THEN NULL ELSE now END,
-                        now + least(coalesce((86400000000)::bigint, 0), 9223372036854775807 - now), (NULL)::bigint, (NULL)::bigint, (NULL)::bytea,
+                        now + least(coalesce((86400000000)::bigint, 0), 9223372036854775807 - now), (NULL)::bigint, (NULL)::bigint, (NULL)::bytea, (NULL)::text, (NULL)::text, (NULL)::bytea,
                         now + greatest(0, least(coalesce((86400000000)::bigint, 0), 9223372036854775807 - now) - coalesce((30000000)::bigint, 0))
                  FROM clock WHERE true
                  ON CONFLICT (id) DO NOTHING
                  RETURNING created, token, lease_end, expires)
-             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, 7455713043462803520::bigint FROM claimed
+             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, 513957848776080704::bigint FROM claimed
              UNION ALL
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome)), 7455713043462803520::bigint FROM clock, golden_records
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)), 513957848776080704::bigint FROM clock, golden_records
              WHERE id = (decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea AND NOT EXISTS (SELECT FROM claimed)
 -- replace
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now), written AS (
@@ -35,7 +35,8 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
                      expires = CASE WHEN (86400000000)::bigint IS NULL THEN expires
                          ELSE now + least((86400000000)::bigint, 9223372036854775807 - now) END,
                      outcome_kind = (NULL)::bigint, outcome_schema = (NULL)::bigint, outcome = (NULL)::bytea,
-                     purge_from = CASE WHEN (1)::bigint IN (4, 5) THEN 9223372036854775807
+                     note = (NULL)::text, note_by = (NULL)::text, note_of = (NULL)::bytea,
+                     purge_from = CASE WHEN (1)::bigint IN (4, 5, 6) THEN 9223372036854775807
                          WHEN (86400000000)::bigint IS NULL THEN purge_from
                          WHEN (30000000)::bigint IS NULL THEN least(purge_from, now + least((86400000000)::bigint, 9223372036854775807 - now))
                          WHEN (NULL)::text IS NULL AND purge_from < 9223372036854775807 THEN purge_from
@@ -45,7 +46,7 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
                  RETURNING now, token, lease_end, expires, waited)
              SELECT 1::bigint, now, token, lease_end, expires,
                     CASE WHEN waited AND (convert_from(decode('676f6c64656e5f6d6f766564', 'hex'), 'UTF8'))::text IS NOT NULL AND ((1)::bigint <> 1 OR (30000000)::bigint = 0)
-                        THEN pg_notify((convert_from(decode('676f6c64656e5f6d6f766564', 'hex'), 'UTF8'))::text, encode((decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea, 'hex'))::text END, 3732751414210885967::bigint
+                        THEN pg_notify((convert_from(decode('676f6c64656e5f6d6f766564', 'hex'), 'UTF8'))::text, encode((decode('0101010101010101010101010101010101010101010101010101010101010101', 'hex'))::bytea, 'hex'))::text END, 7958147258602502657::bigint
              FROM written
 -- complete
 UPDATE golden_records SET

@@ -69,6 +69,16 @@ CREATE TRIGGER IF NOT EXISTS golden_records_steps AFTER DELETE ON golden_records
 END;
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
 
+-- step 3, usable from 1
+CREATE INDEX IF NOT EXISTS golden_records_operation ON golden_records (operation, created, id);
+ALTER TABLE golden_records ADD COLUMN note TEXT;
+ALTER TABLE golden_records ADD COLUMN note_by TEXT;
+ALTER TABLE golden_records ADD COLUMN note_of BLOB;
+ALTER TABLE golden_steps ADD COLUMN note TEXT;
+ALTER TABLE golden_steps ADD COLUMN note_by TEXT;
+ALTER TABLE golden_steps ADD COLUMN note_of BLOB;
+INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
+
 -- ddl
 CREATE TABLE IF NOT EXISTS golden_schema (
     version INTEGER NOT NULL PRIMARY KEY,
@@ -123,4 +133,12 @@ CREATE TRIGGER IF NOT EXISTS golden_records_steps AFTER DELETE ON golden_records
     DELETE FROM golden_steps WHERE record = OLD.id;
 END;
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
+CREATE INDEX IF NOT EXISTS golden_records_operation ON golden_records (operation, created, id);
+ALTER TABLE golden_records ADD COLUMN note TEXT;
+ALTER TABLE golden_records ADD COLUMN note_by TEXT;
+ALTER TABLE golden_records ADD COLUMN note_of BLOB;
+ALTER TABLE golden_steps ADD COLUMN note TEXT;
+ALTER TABLE golden_steps ADD COLUMN note_by TEXT;
+ALTER TABLE golden_steps ADD COLUMN note_of BLOB;
+INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
 

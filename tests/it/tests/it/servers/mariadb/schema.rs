@@ -39,7 +39,7 @@ async fn a_migration_that_died_half_way_is_finished_by_the_next() {
     let whole = store(&prefix());
     let statements = whole.ddl();
     let statements: Vec<_> = statements.split_inclusive(";\n").collect();
-    assert_eq!(statements.len(), 5, "{statements:?}");
+    assert_eq!(statements.len(), 10, "{statements:?}");
     for done in 0..=statements.len() {
         let prefix = prefix();
         let store = store(&prefix);

@@ -228,7 +228,7 @@ impl Worker {
         };
         let number = running.number;
         let ended: Result<(), Error> = match (running.standing, ends, how) {
-            (Standing::Parked, ..) => stream.skip(number, "it kills its holders").await,
+            (Standing::Parked, ..) => stream.skip(number).because("it kills its holders").await,
             (_, true, _) => stream.settle(number).as_done().await,
             (_, false, _) => stream.settle(number).release().await,
         };

@@ -154,7 +154,10 @@ impl Simulation {
                         true => self.outbox.resume(&parked.key).await,
                         false => {
                             let why = "an operator does not want it";
-                            self.outbox.discard(&parked.key, &parked.id, why).await
+                            self.outbox
+                                .discard(&parked.key, &parked.id)
+                                .because(why)
+                                .await
                         }
                     };
                     drop(done);

@@ -94,7 +94,7 @@ async fn look_ends<S: Remote + Shop<Database: OutboxDatabase>>(look: Look) {
             Look::Check => outbox.check_schema().await.map(|()| false),
             Look::Parked => outbox.parked().await.map(|parked| !parked.is_empty()),
             Look::Resume => outbox.resume("k").await,
-            Look::Discard => outbox.discard("k", "id", "it is unlucky").await,
+            Look::Discard => outbox.discard("k", "id").because("it is unlucky").await,
         }
     };
     let ended = timeout(HANGS, looking).await;
