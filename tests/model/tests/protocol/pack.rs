@@ -156,7 +156,6 @@ impl Cell {
             lease: None,
             expires: None,
             outcome: self.outcome,
-            note: None,
         };
         let mut record = begins.draft().apply(None, NOW);
         record.token = token(self.token);
