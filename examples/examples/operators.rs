@@ -1,11 +1,11 @@
 //! Payments whose gateway did not answer, and an operator who finds out about each of them.
 //!
-//! `cargo run --example operators` from the root. The gateway writes its log into a file: of six
-//! charges, it takes four and answers two. A caller that hears nothing must not charge again. So the
-//! four calls are uncertain, until an operator lists them, reads the log, and settles each. Then
-//! every caller asks once more, and gets its answer. The program counts the charges in the log.
+//! `cargo run --example operators` from the root. The gateway writes its log into a file. It takes
+//! four of six charges, and answers two. A caller that hears nothing must not charge again, so four
+//! calls are uncertain. An operator lists them, reads the log, and settles each. Then every caller
+//! asks once more, and gets its answer. The program counts the charges in the log.
 //!
-//! With `-- --unprotected` the callers do what callers do without a record: they charge again.
+//! With `-- --unprotected` the callers do as they do without a record: they charge again.
 
 use std::{
     env, fs,
@@ -15,7 +15,7 @@ use std::{
 
 use idempotent_runtime::{BoxError, Error, Idempotency, Verdict, store::SqliteStore};
 
-/// What the gateway does with a charge: whether it takes it, and whether it answers.
+/// The gateway's behaviour: whether it takes a charge, and whether it answers.
 const GATEWAY: [(&str, bool, bool); 6] = [
     ("order-1", true, true),
     ("order-2", true, false),
