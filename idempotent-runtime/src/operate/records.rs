@@ -15,6 +15,9 @@ use crate::{
 /// How many records a page looks at, and how many a count counts.
 const MOST: u32 = 10_000;
 
+/// How many records a page looks at in any case, so that a damaged one does not fill it.
+const LEAST: u32 = 100;
+
 /// Lists records: [`Idempotency::records`] makes it. Without a filter it lists all of them.
 ///
 /// Filters are joined by *and*. A list is no snapshot: records that are written meanwhile may be
@@ -34,9 +37,10 @@ const MOST: u32 = 10_000;
 /// # let charge = idem.call("payments.charge").key("order-42").uncertain_errors();
 /// # let _ = charge.run(async |_| Err::<(), _>(Error::InvalidPolicy("no answer"))).await;
 ///
-/// let page = idem.records().attention().page(50).await?;
+/// let page = idem.records().attention().state(State::Uncertain).page(50).await?;
 /// for row in page.rows {
-///     println!("{} {:?} {:?} since {:?}", row.operation, row.key, row.state, row.finished);
+///     let key = row.key.unwrap_or_default();
+///     println!("{} {key} is {:?} since {:?}", row.operation, row.state, row.finished);
 ///     // The gateway's dashboard shows the charge.
 ///     let settle = idem.settle_id(row.id).await?.by("anna").because("dashboard, row 7");
 ///     settle.with_value(&"receipt-99").await?;
@@ -165,10 +169,9 @@ impl Records<'_> {
     /// the age is no duration, [`Error::Store`] when the store fails.
     pub async fn page(&self, limit: u32) -> Result<RecordPage, Error> {
         let filter = self.filter()?;
-        let looks = if filter.is_open() {
-            limit.min(MOST)
-        } else {
-            MOST
+        let looks = match filter.is_open() {
+            true => limit.clamp(LEAST, MOST),
+            false => MOST,
         };
         let page = self.look(looks).await?;
         let mut rows = Vec::new();
@@ -189,7 +192,7 @@ impl Records<'_> {
             looked: looked as u64 + page.damaged,
             damaged: page.damaged,
             now: page.now,
-            next: next.filter(|_| !is_through),
+            next: next.or(self.after).filter(|_| !is_through),
         })
     }
 

@@ -84,8 +84,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         .await
     }
 
-    /// Begins to have a parked key go on with its oldest message, which has a fresh budget. Awaited,
-    /// it returns whether the key was parked.
+    /// Begins to have a parked key go on with its oldest message, which has a fresh budget.
+    /// Awaited, it returns whether the key was parked.
     ///
     /// # Errors
     ///
@@ -98,8 +98,9 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         KeyAct::new(self, key, Act::Resume)
     }
 
-    /// Begins to take the oldest message out of a parked key, and to have the key go on behind it. Awaited,
-    /// it returns whether it did. The message goes to the table of those that were rejected, with the reason.
+    /// Begins to take the oldest message out of a parked key, and to have the key go on behind it.
+    /// Awaited, it returns whether it did. The message goes to the table of those that were
+    /// rejected, with the reason.
     ///
     /// `id` is that of the message which is meant, as [`parked`](Self::parked) tells it: where
     /// another one is the oldest by now, nothing changes.

@@ -41,8 +41,8 @@ pub enum Column {
     Number,
 }
 
-/// How many steps the schema has seen: the version that this build makes and needs. Each step so far
-/// only added a table, so builds of every version can use what stands.
+/// How many steps the schema has seen: the version that this build makes and needs. Each step so
+/// far only added a table, so builds of every version can use what stands.
 const VERSION: usize = 2;
 
 impl Tables {

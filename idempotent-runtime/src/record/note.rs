@@ -46,14 +46,14 @@ impl Note {
 macro_rules! signed {
     (|$it:ident| $note:expr) => {
         crate::value::setters! {
-            /// Names the person who acts, in at most 256 bytes. The store keeps it beside the
-            /// version that is written.
+            /// Names the person who acts, in at most 256 bytes. The store keeps the name. A longer
+            /// one is refused with `Error::InvalidPolicy`, before anything is written.
             by($it, person: impl Into<std::sync::Arc<str>>) {
                 let person = person.into();
                 $note.by = (!person.is_empty()).then_some(person);
             }
-            /// Says why, in at most 4,096 bytes. The store keeps it beside the version that is
-            /// written.
+            /// Sets the reason, of at most 4,096 bytes. The store keeps it. A longer one is refused
+            /// likewise.
             because($it, reason: impl Into<std::sync::Arc<str>>) {
                 $note.text = reason.into();
             }

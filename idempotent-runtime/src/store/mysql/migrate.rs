@@ -73,7 +73,8 @@ impl Schema for MySql {
 ) {OF_TABLES};
 "
         );
-        // An index needs a bound for its texts, and only a column that is indexed whole has an order.
+        // An index needs a bound for its texts, and only a column that is indexed whole has an
+        // order.
         let notes = format!(
             "ALTER TABLE {prefix}records ADD COLUMN note MEDIUMTEXT, ADD COLUMN note_by MEDIUMTEXT,
     ADD COLUMN note_of BINARY(16);

@@ -28,6 +28,14 @@ pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
     code.is_some_and(|code| code == "54000")
 }
 
+/// Tells whether the server ended a transaction because it and another one waited for each other.
+pub(super) fn is_deadlock(error: &StoreError) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<Error>());
+    let said = cause.and_then(Error::as_database_error);
+    said.is_some_and(|said| said.code().as_deref() == Some("40P01"))
+}
+
 /// Tells whether the server itself refused a statement, which was undone so.
 pub(super) fn is_undone(error: &Error) -> bool {
     let said = error.as_database_error();

@@ -70,16 +70,17 @@ CREATE INDEX IF NOT EXISTS {prefix}records_purge ON {prefix}records (purge_from)
 );
 "
         );
-        // Names are as long as people make them, and an index row has 2,704 bytes at most.
+        // Names are as long as people make them, and an index row has 2,704 bytes at most. Calls
+        // can still look while the index is made, and not while a column is added.
         let notes = format!(
-            "ALTER TABLE {prefix}records ADD COLUMN IF NOT EXISTS note text,
+            "CREATE INDEX IF NOT EXISTS {prefix}records_operation
+    ON {prefix}records (left(operation, {INDEXED_NAME}) COLLATE \"C\", created, id);
+ALTER TABLE {prefix}records ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
 ALTER TABLE {prefix}steps ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
-CREATE INDEX IF NOT EXISTS {prefix}records_operation
-    ON {prefix}records (left(operation, {INDEXED_NAME}) COLLATE \"C\", created, id);
 "
         );
         [records, steps, notes].map(SchemaStep::first)
@@ -122,12 +123,29 @@ CREATE INDEX IF NOT EXISTS {prefix}records_operation
         connection: &mut PgConnection,
         prefix: &TablePrefix,
     ) -> Result<(), StoreError> {
-        let failed = |error| failure::of(error, DOING);
-        let mut transaction = connection.begin_with(BEGIN).await.map_err(failed)?;
-        Self::query(&mut transaction, lock(prefix), DOING).await?;
-        take_missing::<Self>(steps, &mut transaction, prefix).await?;
-        transaction.commit().await.map_err(failed)
+        let mut tries = 1..MAX_TRIES;
+        loop {
+            match migrate_once(steps, connection, prefix).await {
+                Err(error) if failure::is_deadlock(&error) && tries.next().is_some() => {}
+                migrated => return migrated,
+            }
+        }
     }
+}
+
+/// How often a migration is tried that a call has met on both tables, in the other order.
+const MAX_TRIES: u32 = 5;
+
+async fn migrate_once(
+    steps: &[SchemaStep],
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    let failed = |error| failure::of(error, DOING);
+    let mut transaction = connection.begin_with(BEGIN).await.map_err(failed)?;
+    Postgres::query(&mut transaction, lock(prefix), DOING).await?;
+    take_missing::<Postgres>(steps, &mut transaction, prefix).await?;
+    transaction.commit().await.map_err(failed)
 }
 
 /// Begins the transaction of a migration. In a stricter isolation, which may be the default, it

@@ -185,9 +185,10 @@ fn arguments<'a>(
     let named = COLUMNS[1..14]
         .iter()
         .zip(fields)
-        .filter(|(name, _)| **name != "token" && !stays.contains(*name));
+        .filter(|(name, _)| **name != "token");
     let last = [kind, schema, outcome, note, note_by, note_of];
-    for (name, value) in named.chain(COLUMNS[18..].iter().zip(last)) {
+    let all = named.chain(COLUMNS[18..].iter().zip(last));
+    for (name, value) in all.filter(|(name, _)| !stays.contains(*name)) {
         match text(value) {
             Some(value) => set.extend([Cow::Borrowed(name.as_bytes()), value]),
             None if SUBJECT.contains(name) => {}

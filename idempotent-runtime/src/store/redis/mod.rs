@@ -106,8 +106,6 @@ impl RedisStore {
     }
 }
 
-impl Inner {}
-
 // Without the places, which know the password.
 opaque!(
     RedisStore,
@@ -115,6 +113,45 @@ opaque!(
     link = it.inner.link,
     at_most_once = it.inner.at_most_once
 );
+
+impl RedisStore {
+    /// The ids behind `after`, so many at most, in their order.
+    async fn lowest(
+        &self,
+        after: Option<RecordId>,
+        limit: usize,
+        doing: &'static str,
+    ) -> Result<BTreeSet<RecordId>, StoreError> {
+        let mut lowest = BTreeSet::new();
+        let mut walk = Walk::over(&self.inner, doing).await?;
+        while let Some(ids) = walk.step().await? {
+            let behind = |id: &RecordId| after.is_none_or(|after| *id > after);
+            lowest.extend(ids.into_iter().filter(behind));
+            while lowest.len() > limit {
+                lowest.pop_last();
+            }
+        }
+        Ok(lowest)
+    }
+
+    /// Those of these records that still stand, in the order of their ids.
+    async fn listed(
+        &self,
+        ids: BTreeSet<RecordId>,
+        doing: &'static str,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let mut listed = Vec::with_capacity(ids.len());
+        let mut ids = ids.into_iter().peekable();
+        while ids.peek().is_some() {
+            let some = ids.by_ref().take(walk::AT_ONCE);
+            let look = move |inner: Arc<Inner>, id| async move { inner.listed(id, doing).await };
+            let found = walk::each(&self.inner, some, look).await?;
+            listed.extend(found.into_iter().flatten());
+        }
+        listed.sort_unstable_by_key(|(id, _)| *id);
+        Ok(listed)
+    }
+}
 
 #[async_trait]
 impl Store for RedisStore {
@@ -218,32 +255,19 @@ impl Store for RedisStore {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         const DOING: &str = "listing records";
-        let limit = limit as usize;
-        let mut lowest = BTreeSet::new();
-        let mut walk = Walk::over(&self.inner, DOING).await?;
-        while let Some(ids) = walk.step().await? {
-            lowest.extend(
-                ids.into_iter()
-                    .filter(|id| after.is_none_or(|after| *id > after)),
-            );
-            while lowest.len() > limit {
-                lowest.pop_last();
+        let (limit, mut after) = (limit as usize, after);
+        let mut listed = Vec::new();
+        loop {
+            let wanted = limit - listed.len();
+            let lowest = self.lowest(after, wanted, DOING).await?;
+            let (found, last) = (lowest.len(), lowest.last().copied());
+            listed.extend(self.listed(lowest, DOING).await?);
+            // Some may be gone by now, and others are behind them.
+            if found < wanted || listed.len() == limit {
+                return Ok(listed);
             }
+            after = last;
         }
-        let mut listed = Vec::with_capacity(lowest.len());
-        let mut lowest = lowest.into_iter().peekable();
-        while lowest.peek().is_some() {
-            let some = lowest.by_ref().take(walk::AT_ONCE);
-            let look = |inner: Arc<Inner>, id| async move { inner.listed(id, DOING).await };
-            listed.extend(
-                walk::each(&self.inner, some, look)
-                    .await?
-                    .into_iter()
-                    .flatten(),
-            );
-        }
-        listed.sort_unstable_by_key(|(id, _)| *id);
-        Ok(listed)
     }
 
     fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {

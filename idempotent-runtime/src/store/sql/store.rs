@@ -25,8 +25,9 @@ macro_rules! sql_store {
                 /// of several processes at once, and apart from the application's own migrations.
                 ///
                 /// Tables of an earlier build get the columns and the index that they lack, which
-                /// needs the rights of their owner. Calls wait while an index is made. Builds of
-                /// both kinds may work beside each other, before and after.
+                /// needs the rights of their owner. Writes wait while an index is made, so make a
+                /// large one beforehand: `CREATE INDEX CONCURRENTLY` on Postgres, as `ddl` has it.
+                /// Builds of both kinds may work beside each other, before and after.
                 ///
                 /// Call it again after all tables were emptied, as a test suite does between its
                 /// tests. The store is another one then, and refuses transactions of the

@@ -70,6 +70,8 @@ CREATE TRIGGER IF NOT EXISTS {prefix}records_steps AFTER DELETE ON {prefix}recor
 END;
 "
         );
+        // The build before parked records without a word to the index of the purge.
+        let (max, attention) = (i64::MAX, sql::attention());
         let notes = format!(
             "CREATE INDEX IF NOT EXISTS {prefix}records_operation ON {prefix}records (operation, created, id);
 ALTER TABLE {prefix}records ADD COLUMN note TEXT;
@@ -78,6 +80,7 @@ ALTER TABLE {prefix}records ADD COLUMN note_of BLOB;
 ALTER TABLE {prefix}steps ADD COLUMN note TEXT;
 ALTER TABLE {prefix}steps ADD COLUMN note_by TEXT;
 ALTER TABLE {prefix}steps ADD COLUMN note_of BLOB;
+UPDATE {prefix}records SET purge_from = {max} WHERE state IN ({attention});
 "
         );
         [records, steps, notes].map(SchemaStep::first)
@@ -104,17 +107,25 @@ ALTER TABLE {prefix}steps ADD COLUMN note_of BLOB;
         format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}' COLLATE NOCASE")
     }
 
-    /// It may have been taken: SQLite has no `ADD COLUMN IF NOT EXISTS`. A transaction takes a step
-    /// whole, so one column that is there stands for all of it.
+    /// Each column may be there: SQLite has no `ADD COLUMN IF NOT EXISTS`. So each of them is a
+    /// message of its own.
     async fn take(
         connection: &mut SqliteConnection,
         step: &SchemaStep,
         applied: String,
     ) -> Result<(), StoreError> {
-        match Self::send(connection, step.text.clone()).await {
-            Err(error) if !failure::is_there_already(&error) => Err(failure::of(error, DOING)),
-            _ => Self::query(connection, applied, DOING).await.map(drop),
+        let lines = step.text.split_inclusive('\n');
+        let (columns, rest): (Vec<_>, Vec<_>) = lines.partition(|it| it.starts_with("ALTER TABLE"));
+        for column in columns {
+            match Self::send(connection, column.to_owned()).await {
+                Err(error) if !failure::is_there_already(&error) => {
+                    return Err(failure::of(error, DOING));
+                }
+                _ => {}
+            }
         }
+        let rest = rest.concat() + &applied;
+        Self::query(connection, rest, DOING).await.map(drop)
     }
 
     async fn migrate_by(
@@ -269,6 +280,29 @@ mod tests {
             prefix: upgrade::prefix(),
         };
         upgrade::keeps_every_record(next).await;
+    }
+
+    /// As the error says where a table is gone: the other one has its columns by then.
+    #[tokio::test]
+    async fn a_table_of_steps_that_was_lost_is_made_with_every_column() {
+        let next = Next {
+            folder: TempDir::new().expect("a folder"),
+            prefix: upgrade::prefix(),
+        };
+        drop(next.open().await.expect("a first start"));
+        let mut connection = next.connection().await;
+        let drop = format!("DROP TABLE {0}steps; DROP TABLE {0}schema", next.prefix);
+        let dropped = Sqlite::send(&mut connection, drop).await;
+        dropped.expect("both tables are there");
+
+        let migrated = sql::migrate::migrate::<Sqlite>(&mut connection, &next.prefix).await;
+
+        migrated.expect("the steps are made again");
+        let columns = format!(
+            "SELECT count(note) + count(note_by) + count(note_of) FROM {}steps",
+            next.prefix
+        );
+        assert_eq!(next.count(columns).await, 0);
     }
 
     #[tokio::test]

@@ -26,8 +26,9 @@ const ANYWHERE: &str = "WHERE true";
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can
 /// expire: what `expires` would be if its holder finished at once. This column is indexed, and the
-/// operation with `created` and the id. A completion leaves them alone, so that it writes no index. A record that needs
-/// somebody never expires, so it stands behind everything that a purge looks at.
+/// operation with `created` and the id. A completion leaves them alone, so that it writes no index.
+/// A record that needs somebody never expires, so it stands behind everything that a purge looks
+/// at.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
@@ -139,7 +140,7 @@ impl Statements {
              call_key = coalesce(?5, call_key), fingerprint = coalesce(?6, fingerprint),
              digests = coalesce(?7, digests)";
         let kept = "version = ?2, state = ?8, attempt = ?10, attempt_id = ?11, holder = ?12, trace_parent = ?13,
-             on_crash = ?14,             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
+             on_crash = ?14, outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
              note = ?20, note_by = ?21, note_of = ?22";
         let moments = format!(
             "coalesce(max(?9, now), token),

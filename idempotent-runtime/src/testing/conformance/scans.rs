@@ -68,7 +68,8 @@ pub(super) async fn scan_goes_in_pages(subject: &dyn StoreUnderTest) {
     assert_eq!(scanned(&*store, None, u32::MAX).await.len(), 23);
 }
 
-/// A page of a list, in every detail that a look shows, too; `None` where the store has no such list.
+/// A page of a list, in every detail that a look shows, too; `None` where the store has no such
+/// list.
 async fn listed(
     store: &dyn Store,
     order: ListOrder<'_>,

@@ -1,4 +1,5 @@
--- Gives the fields of steps, from the first to the last of these, what stands under each, and its note.
+-- Gives the fields of steps, from the first to the last of these, what stands under each, and its
+-- note.
 --
 -- ARGV: first field · last field
 local first, last = unpack(ARGV)

@@ -68,8 +68,8 @@ async fn applied(store: &impl Store, id: &RecordId, seen: Version, next: &Draft)
     stands(store, id).await
 }
 
-/// Its records and steps are upgraded and read. It leaves a note in the row that it writes over, and
-/// the note counts no more: the operator did not do what the program does.
+/// Its records and steps are upgraded and read. It leaves a note in the row that it writes over,
+/// and the note counts no more: the operator did not do what the program does.
 pub(crate) async fn works_beside_this_build(earlier: impl Upgrade) {
     let stays = "it stays in the row";
     let notes_in = |table| {

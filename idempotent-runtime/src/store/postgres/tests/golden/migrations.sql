@@ -71,14 +71,14 @@ CREATE TABLE IF NOT EXISTS golden_steps (
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1);
 
 -- step 3, usable from 1
+CREATE INDEX IF NOT EXISTS golden_records_operation
+    ON golden_records (left(operation, 191) COLLATE "C", created, id);
 ALTER TABLE golden_records ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
 ALTER TABLE golden_steps ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
-CREATE INDEX IF NOT EXISTS golden_records_operation
-    ON golden_records (left(operation, 191) COLLATE "C", created, id);
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1);
 
 -- ddl
@@ -133,13 +133,13 @@ CREATE TABLE IF NOT EXISTS golden_steps (
     PRIMARY KEY (record, name)
 );
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1);
+CREATE INDEX IF NOT EXISTS golden_records_operation
+    ON golden_records (left(operation, 191) COLLATE "C", created, id);
 ALTER TABLE golden_records ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
 ALTER TABLE golden_steps ADD COLUMN IF NOT EXISTS note text,
     ADD COLUMN IF NOT EXISTS note_by text,
     ADD COLUMN IF NOT EXISTS note_of bytea;
-CREATE INDEX IF NOT EXISTS golden_records_operation
-    ON golden_records (left(operation, 191) COLLATE "C", created, id);
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1);
 

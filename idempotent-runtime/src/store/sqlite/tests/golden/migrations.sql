@@ -77,6 +77,7 @@ ALTER TABLE golden_records ADD COLUMN note_of BLOB;
 ALTER TABLE golden_steps ADD COLUMN note TEXT;
 ALTER TABLE golden_steps ADD COLUMN note_by TEXT;
 ALTER TABLE golden_steps ADD COLUMN note_of BLOB;
+UPDATE golden_records SET purge_from = 9223372036854775807 WHERE state IN (4, 5, 6);
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
 
 -- ddl
@@ -140,5 +141,6 @@ ALTER TABLE golden_records ADD COLUMN note_of BLOB;
 ALTER TABLE golden_steps ADD COLUMN note TEXT;
 ALTER TABLE golden_steps ADD COLUMN note_by TEXT;
 ALTER TABLE golden_steps ADD COLUMN note_of BLOB;
+UPDATE golden_records SET purge_from = 9223372036854775807 WHERE state IN (4, 5, 6);
 INSERT INTO golden_schema (version, applied, usable_from) VALUES (3, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1);
 

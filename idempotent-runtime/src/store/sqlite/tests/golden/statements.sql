@@ -17,7 +17,7 @@ SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version
 UPDATE golden_records SET operation = coalesce(?3, operation), scope = coalesce(?4, scope),
              call_key = coalesce(?5, call_key), fingerprint = coalesce(?6, fingerprint),
              digests = coalesce(?7, digests), version = ?2, state = ?8, attempt = ?10, attempt_id = ?11, holder = ?12, trace_parent = ?13,
-             on_crash = ?14,             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
+             on_crash = ?14, outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
              note = ?20, note_by = ?21, note_of = ?22,
                     (token, lease_end, finished, expires, created, purge_from) = (
                         SELECT coalesce(max(?9, now), token),
@@ -31,7 +31,7 @@ UPDATE golden_records SET operation = coalesce(?3, operation), scope = coalesce(
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = ?1 WHERE changes() = 0
 -- finish
 UPDATE golden_records SET version = ?2, state = ?8, attempt = ?10, attempt_id = ?11, holder = ?12, trace_parent = ?13,
-             on_crash = ?14,             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
+             on_crash = ?14, outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
              note = ?20, note_by = ?21, note_of = ?22,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max(?9, now), token),
@@ -191,7 +191,7 @@ BEGIN IMMEDIATE;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $162 WHERE changes() = 0; COMMIT
 -- finishes, 1 records, (1, 2)
 BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $10, attempt_id = $11, holder = $12, trace_parent = $13,
-             on_crash = $14,             outcome_kind = $17, outcome_schema = $18, outcome = $19,
+             on_crash = $14, outcome_kind = $17, outcome_schema = $18, outcome = $19,
              note = $20, note_by = $21, note_of = $22,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($9, now), token),
@@ -202,7 +202,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $1 WHERE changes() = 0; COMMIT
 -- finishes, 2 records, (1, 2)
 BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $10, attempt_id = $11, holder = $12, trace_parent = $13,
-             on_crash = $14,             outcome_kind = $17, outcome_schema = $18, outcome = $19,
+             on_crash = $14, outcome_kind = $17, outcome_schema = $18, outcome = $19,
              note = $20, note_by = $21, note_of = $22,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($9, now), token),
@@ -211,7 +211,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($16, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $1 AND version = $23 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $16 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $1 WHERE changes() = 0; UPDATE golden_records SET version = $25, state = $31, attempt = $33, attempt_id = $34, holder = $35, trace_parent = $36,
-             on_crash = $37,             outcome_kind = $40, outcome_schema = $41, outcome = $42,
+             on_crash = $37, outcome_kind = $40, outcome_schema = $41, outcome = $42,
              note = $43, note_by = $44, note_of = $45,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($32, now), token),
@@ -222,7 +222,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $24 WHERE changes() = 0; COMMIT
 -- finishes, 8 records, (1, 2)
 BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $10, attempt_id = $11, holder = $12, trace_parent = $13,
-             on_crash = $14,             outcome_kind = $17, outcome_schema = $18, outcome = $19,
+             on_crash = $14, outcome_kind = $17, outcome_schema = $18, outcome = $19,
              note = $20, note_by = $21, note_of = $22,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($9, now), token),
@@ -231,7 +231,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($16, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $1 AND version = $23 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $16 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $1 WHERE changes() = 0; UPDATE golden_records SET version = $25, state = $31, attempt = $33, attempt_id = $34, holder = $35, trace_parent = $36,
-             on_crash = $37,             outcome_kind = $40, outcome_schema = $41, outcome = $42,
+             on_crash = $37, outcome_kind = $40, outcome_schema = $41, outcome = $42,
              note = $43, note_by = $44, note_of = $45,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($32, now), token),
@@ -240,7 +240,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($39, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $24 AND version = $46 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $39 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $24 WHERE changes() = 0; UPDATE golden_records SET version = $48, state = $54, attempt = $56, attempt_id = $57, holder = $58, trace_parent = $59,
-             on_crash = $60,             outcome_kind = $63, outcome_schema = $64, outcome = $65,
+             on_crash = $60, outcome_kind = $63, outcome_schema = $64, outcome = $65,
              note = $66, note_by = $67, note_of = $68,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($55, now), token),
@@ -249,7 +249,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($62, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $47 AND version = $69 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $62 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $47 WHERE changes() = 0; UPDATE golden_records SET version = $71, state = $77, attempt = $79, attempt_id = $80, holder = $81, trace_parent = $82,
-             on_crash = $83,             outcome_kind = $86, outcome_schema = $87, outcome = $88,
+             on_crash = $83, outcome_kind = $86, outcome_schema = $87, outcome = $88,
              note = $89, note_by = $90, note_of = $91,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($78, now), token),
@@ -258,7 +258,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($85, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $70 AND version = $92 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $85 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $70 WHERE changes() = 0; UPDATE golden_records SET version = $94, state = $100, attempt = $102, attempt_id = $103, holder = $104, trace_parent = $105,
-             on_crash = $106,             outcome_kind = $109, outcome_schema = $110, outcome = $111,
+             on_crash = $106, outcome_kind = $109, outcome_schema = $110, outcome = $111,
              note = $112, note_by = $113, note_of = $114,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($101, now), token),
@@ -267,7 +267,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($108, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $93 AND version = $115 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $108 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $93 WHERE changes() = 0; UPDATE golden_records SET version = $117, state = $123, attempt = $125, attempt_id = $126, holder = $127, trace_parent = $128,
-             on_crash = $129,             outcome_kind = $132, outcome_schema = $133, outcome = $134,
+             on_crash = $129, outcome_kind = $132, outcome_schema = $133, outcome = $134,
              note = $135, note_by = $136, note_of = $137,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($124, now), token),
@@ -276,7 +276,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($131, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $116 AND version = $138 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $131 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $116 WHERE changes() = 0; UPDATE golden_records SET version = $140, state = $146, attempt = $148, attempt_id = $149, holder = $150, trace_parent = $151,
-             on_crash = $152,             outcome_kind = $155, outcome_schema = $156, outcome = $157,
+             on_crash = $152, outcome_kind = $155, outcome_schema = $156, outcome = $157,
              note = $158, note_by = $159, note_of = $160,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($147, now), token),
@@ -285,7 +285,7 @@ BEGIN IMMEDIATE; UPDATE golden_records SET version = $2, state = $8, attempt = $
              coalesce(now + min($154, 9223372036854775807 - now), expires) FROM (SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 AS now))
              WHERE id = $139 AND version = $161 AND purge_from <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + $154 RETURNING 1, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, token, lease_end, expires;
              SELECT 0, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of FROM (SELECT 1) LEFT JOIN golden_records ON id = $139 WHERE changes() = 0; UPDATE golden_records SET version = $163, state = $169, attempt = $171, attempt_id = $172, holder = $173, trace_parent = $174,
-             on_crash = $175,             outcome_kind = $178, outcome_schema = $179, outcome = $180,
+             on_crash = $175, outcome_kind = $178, outcome_schema = $179, outcome = $180,
              note = $181, note_by = $182, note_of = $183,
                     (token, lease_end, finished, expires) = (
                         SELECT coalesce(max($170, now), token),
