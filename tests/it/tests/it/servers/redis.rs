@@ -281,6 +281,7 @@ async fn a_store_that_accepts_no_claim_at_most_once_does_everything_else() {
     refused.sort_unstable();
     // These write records or steps that run at most once.
     let at_most_once = [
+        "a_note_of_a_step_belongs_to_one_version",
         "a_step_comes_back_whole",
         "a_step_ends_with_its_life",
         "a_takeover_goes_on_with_the_steps",
