@@ -37,6 +37,7 @@ mod owners;
 mod purges;
 pub(crate) mod sample;
 mod scans;
+mod step_notes;
 pub(crate) mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -232,7 +233,6 @@ macro_rules! conformance_tests {
             }
             steps {
                 a_step_comes_back_whole
-                a_note_of_a_step_belongs_to_one_version
                 the_first_write_of_a_step_wins
                 a_step_of_a_stale_owner_is_refused
                 a_takeover_goes_on_with_the_steps
@@ -240,6 +240,9 @@ macro_rules! conformance_tests {
                 of_many_writes_of_a_step_one_wins
                 many_steps_at_once_do_not_mix
                 a_step_beside_a_takeover_is_before_it_or_refused
+            }
+            step_notes {
+                a_note_of_a_step_belongs_to_one_version
             }
             fields {
                 every_field_comes_back

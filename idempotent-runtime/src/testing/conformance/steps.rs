@@ -15,9 +15,7 @@ use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
-    record::{
-        AttemptId, Draft, ListedStep, Note, RawOutcome, State, Step, StepName, StepState, Version,
-    },
+    record::{AttemptId, Draft, ListedStep, RawOutcome, State, Step, StepName, StepState, Version},
     store::{StepStore, StepWrite, Store, Swap},
 };
 
@@ -45,7 +43,7 @@ pub(crate) fn step(number: u32, attempt_id: AttemptId, value: &str) -> Step {
 }
 
 /// A step that has begun: only its name is that of [`step`].
-fn begun(number: u32, attempt_id: AttemptId) -> Step {
+pub(super) fn begun(number: u32, attempt_id: AttemptId) -> Step {
     let fingerprint = Fingerprint::from_bytes([4; 32]);
     Step {
         label: "begun".into(),
@@ -70,12 +68,17 @@ pub(crate) fn steps(store: &dyn Store) -> &dyn StepStore {
     store.steps().expect("the store keeps steps")
 }
 
-async fn write(store: &dyn Store, call: RecordId, seen: Option<Version>, step: &Step) -> StepWrite {
+pub(super) async fn write(
+    store: &dyn Store,
+    call: RecordId,
+    seen: Option<Version>,
+    step: &Step,
+) -> StepWrite {
     let written = steps(store).write_step(&call, seen, step).await;
     written.expect("a write of a step is answered")
 }
 
-async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step>> {
+pub(super) async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step>> {
     let loaded = steps(store).load_steps(&call, &name(number).alone()).await;
     let mut found = loaded.expect("a look at a step is answered");
     assert!(found.len() <= 1, "one name, one step");
@@ -83,7 +86,7 @@ async fn load(store: &dyn Store, call: RecordId, number: u32) -> Option<Arc<Step
 }
 
 /// The list has the head of every step, in the same order.
-async fn lists_what_it_loads(store: &dyn Store, call: RecordId) {
+pub(super) async fn lists_what_it_loads(store: &dyn Store, call: RecordId) {
     let loaded = steps(store).load_steps(&call, &StepName::ALL).await;
     let loaded = loaded.expect("a look at steps is answered");
     let heads: Vec<_> = loaded.iter().map(|it| ListedStep::from(&**it)).collect();
@@ -149,43 +152,6 @@ pub(super) async fn a_step_comes_back_whole(subject: &dyn StoreUnderTest) {
     lists_what_it_loads(&*store, id(2)).await;
     assert_eq!(load(&*store, id(1), 99).await, None);
     assert_eq!(load(&*store, id(2), 0).await, None);
-}
-
-/// A note comes back with the version of the step that it was written with, and is gone with the
-/// next one.
-pub(super) async fn a_note_of_a_step_belongs_to_one_version(subject: &dyn StoreUnderTest) {
-    let Some(store) = client(subject).await else {
-        return;
-    };
-    let held = claim();
-    applied(&*store, id(1), None, &held).await;
-    let mut seen = None;
-    let by = Some("Zoë".into());
-    let notes = [
-        (by.clone(), "the däshboard shows it"),
-        (None, ""),
-        (by, ""),
-        (None, "said by no person"),
-        (None, ""),
-    ];
-    for (by, text) in notes {
-        let note = (by.is_some() || !text.is_empty()).then(|| {
-            let text = text.into();
-            Arc::new(Note { by, text })
-        });
-        let step = Step {
-            note,
-            ..step(1, held.attempt_id, "v")
-        };
-        written(&*store, id(1), seen, &step).await;
-        assert_eq!(load(&*store, id(1), 1).await.as_deref(), Some(&step));
-        lists_what_it_loads(&*store, id(1)).await;
-        match write(&*store, id(1), None, &begun(1, held.attempt_id)).await {
-            StepWrite::Stands(stands) => assert_eq!(*stands, step),
-            answer => panic!("{answer:?}"),
-        }
-        seen = Some(step.version);
-    }
 }
 
 /// J10: the step that stands under a name stays, except for a write over its version.
