@@ -164,16 +164,15 @@ pub use crate::{
     codec::{Codec, Read},
     duration::IntoDuration,
     engine::steps::StepContext,
-    error::{BoxError, Error, NotSettled, Unreadable},
+    error::{BoxError, Error, Moved, NotSettled, Unreadable},
     fingerprint::FingerprintKey,
-    handle::{
-        AsHandle, Builder, Idempotency, PurgeTask, Settle, SettleStep, Status, StoredOutcome,
-    },
+    handle::{AsHandle, Builder, Idempotency, PurgeTask},
     key::{KeyPart, KeyWriter, text},
     observe::{
         CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, OutboxEvent, Purged,
         RecordChange, RecordEvent, UnprotectedReason,
     },
+    operate::{Settle, SettleStep, Status, StoredOutcome},
     operation::Operation,
     outcome::Stored,
     policy::{

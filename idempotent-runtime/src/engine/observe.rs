@@ -102,6 +102,8 @@ pub enum RecordChange {
     Settled,
     /// An operator used up a number.
     Skipped,
+    /// An operator gave up the outcome of a finished record: the next call runs.
+    Invalidated,
 }
 
 impl RecordChange {

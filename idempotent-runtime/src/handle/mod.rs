@@ -1,21 +1,20 @@
 //! The handle: a store, the settings of calls that do not say otherwise, and the observers.
 //!
 //! A builder makes it, and checks every setting there. It keeps the engine, the declared functions
-//! that it has met, and the tasks that purge. Operators look up and settle records through it. When
-//! its last clone is gone, the engine ends with the last lease.
+//! that it has met, and the tasks that purge. When its last clone is gone, the engine ends with the
+//! last lease. An operator's word is written through it: [`Idempotency::settled`].
 //!
 //! Two functions of one name are refused at the first call of the second. A record that a call
 //! could still decide is never settled.
 
 mod builder;
-mod inspect;
+mod identity;
 mod open;
 pub(crate) mod operation;
 mod park;
 mod purge;
 mod scope;
-mod settle;
-mod settle_step;
+mod settled;
 
 use std::{
     collections::{BTreeMap, btree_map},
@@ -24,18 +23,11 @@ use std::{
 };
 
 use self::purge::Purgers;
-pub use self::{
-    builder::Builder,
-    inspect::{Status, StoredOutcome},
-    purge::PurgeTask,
-    scope::AsHandle,
-    settle::Settle,
-    settle_step::SettleStep,
-};
+pub use self::{builder::Builder, purge::PurgeTask, scope::AsHandle};
 pub(crate) use self::{
-    inspect::identity,
+    identity::{identify, identity},
     scope::{enter_again, in_force},
-    settle::{is_about_to_be_recorded, put},
+    settled::{aimed, is_about_to_be_recorded, is_meant, put},
 };
 use crate::{
     attempt::Attempt,

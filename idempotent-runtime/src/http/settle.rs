@@ -7,10 +7,11 @@ use http::Response;
 
 use crate::{
     error::{BoxError, Error},
-    handle,
+    handle::aimed,
     http::{HeaderPolicy, IdempotencyLayer, Seal, StoredResponse},
     key::KeyPart,
-    record::RawOutcome,
+    operate,
+    record::{RawOutcome, note::signed},
 };
 
 /// Settles one request, on an operator's word: made by [`IdempotencyLayer::settle`]. Only these
@@ -19,7 +20,7 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct SettleResponse<'a> {
-    record: handle::Settle<'a>,
+    record: operate::Settle<'a>,
     seal: Option<&'a Arc<dyn Seal>>,
     largest: usize,
 }
@@ -71,6 +72,9 @@ impl IdempotencyLayer {
 }
 
 impl SettleResponse<'_> {
+    signed!(|it| it.record.note);
+    aimed!(|it| it.record.for_version);
+
     /// It happened, or failed for good, with this response, which answers every retry from now on.
     ///
     /// It is sealed where the layer seals. An `http::Response` loses the header fields that

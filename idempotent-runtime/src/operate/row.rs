@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     identity::RecordId,
-    record::{Note, OutcomeKind, Record, State, Time, Version},
+    record::{Note, OutcomeKind, RawOutcome, Record, State, Time, Version},
     store::ListedRecord,
 };
 
@@ -53,6 +53,15 @@ pub struct OutcomeSummary {
     pub kind: OutcomeKind,
     /// How many bytes it has in the store.
     pub bytes: u64,
+}
+
+impl From<&RawOutcome> for OutcomeSummary {
+    fn from(outcome: &RawOutcome) -> Self {
+        Self {
+            kind: outcome.kind,
+            bytes: outcome.bytes.len() as u64,
+        }
+    }
 }
 
 impl From<&ListedRecord> for RecordRow {

@@ -25,6 +25,8 @@ pub enum Settlement {
     GoOn,
     /// It failed for good, with this error: the next call undoes what its steps did.
     Undo(RawOutcome),
+    /// Its outcome answers no duplicate any more: the next call runs.
+    Invalidate,
     /// Nobody is to call it again: it was given back while undos are open, and an operator decides.
     Park,
 }
@@ -33,7 +35,8 @@ pub enum Settlement {
 /// store's clock. Only these can be settled: an uncertain or a parked record, and one whose lease
 /// is over, whether or not a call has come since that would leave it so. A record that is done, and
 /// whose outcome could not be kept, can be given that outcome. Only these can be resumed:
-/// a parked record, and one that the next call would park. The draft is put where the version of
+/// a parked record, and one that the next call would park. Only a record that is done, and whose
+/// outcome answers, can be invalidated. The draft is put where the version of
 /// `record` stands, and stays for `keep` after it has expired.
 ///
 /// The next version has no holder: one that was only paused finds another attempt id and has lost.
@@ -105,6 +108,14 @@ pub fn settle(
                 || matches!(state, State::Uncertain | State::Parked) =>
         {
             Some(resumed(State::Undoing, Some(error.clone())))
+        }
+        (Settlement::Invalidate, State::Done)
+            if !record.is_expired(now) && !record.lacks_outcome(now) =>
+        {
+            Some(Draft {
+                expires: Moment::Keep,
+                ..settled(State::Released)
+            })
         }
         (Settlement::Park, State::Running)
             if is_nobodys(record.attempt_id) && record.has_open_undos() =>

@@ -3,6 +3,7 @@
 mod answers;
 #[cfg(feature = "_sql")]
 mod message;
+mod moved;
 mod nested;
 mod not_settled;
 
@@ -14,7 +15,7 @@ pub use self::message::MessageError;
 #[cfg(feature = "_sql")]
 pub(crate) use self::message::{LONGEST_HEADERS, LONGEST_NAME};
 pub(crate) use self::nested::{mark, take_mark};
-pub use self::not_settled::NotSettled;
+pub use self::{moved::Moved, not_settled::NotSettled};
 use super::store_error::StoreError;
 pub use crate::value::{BoxError, Unreadable};
 use crate::{fingerprint::FingerprintError, identity::RecordId, key::KeyError};
@@ -366,6 +367,16 @@ pub enum Error {
         operation: Arc<str>,
         /// Why.
         reason: NotSettled,
+    },
+
+    /// An operator's act was meant for another version of the record. Nothing was written.
+    #[error("nothing was done to `{operation}`: {moved}")]
+    #[non_exhaustive]
+    Moved {
+        /// The operation.
+        operation: Arc<str>,
+        /// The version that stands.
+        moved: Arc<Moved>,
     },
 
     /// A handle is installed already; it stays.

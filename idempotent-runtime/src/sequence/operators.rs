@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     engine::failing::FailingNumber,
-    error::Error,
+    error::{Error, NotSettled},
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    handle::identity,
+    handle::{Idempotency, identity},
     identity::RecordId,
     protocol::sequence::NumberState,
-    record::{Note, Subject},
+    record::{Note, Record, Subject},
 };
 
 /// The position of a stream.
@@ -137,12 +137,13 @@ impl<G> Sequence<G> {
     pub fn settle(&self, number: u64) -> SettleNumber<'_> {
         SettleNumber {
             handle: &self.handle,
-            operation: &self.operation,
+            operation: Arc::clone(&self.operation),
             subject: self.subject(),
             number,
             first: self.first,
             expires_after: self.expires_after,
             note: Note::default(),
+            for_version: None,
         }
     }
 
@@ -192,5 +193,55 @@ impl<G> Sequence<G> {
             fingerprint: Fingerprinted::stored(none, ArgumentDigests::default()),
         };
         Ok((id, subject))
+    }
+}
+
+impl Idempotency {
+    /// Begins to settle the number at which the stream of a record stops: by the id of the record,
+    /// as a list names it. [`SettleNumber::number`] says which number it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSettled`] where no stream stands there, or none of its numbers has begun;
+    /// [`Error::Store`] where the store fails.
+    pub async fn settle_number_id(&self, id: RecordId) -> Result<SettleNumber<'_>, Error> {
+        let record = self.store().load(&id).await?.record;
+        match record {
+            Some(record) => self.stopped_number(id, &record),
+            None => Err(Error::NotSettled {
+                operation: "?".into(),
+                reason: NotSettled::UnknownKey,
+            }),
+        }
+    }
+
+    /// The number at which the stream of this record stops.
+    pub(crate) fn stopped_number(
+        &self,
+        id: RecordId,
+        record: &Record,
+    ) -> Result<SettleNumber<'_>, Error> {
+        let operation = &record.subject.operation;
+        let not = |reason| Error::NotSettled {
+            operation: Arc::clone(operation),
+            reason,
+        };
+        if !record.is_stream() {
+            return Err(not(NotSettled::IsCall));
+        }
+        let running = stored(record)?.stream.running;
+        let Some(running) = running else {
+            return Err(not(NotSettled::OtherNumber));
+        };
+        Ok(SettleNumber {
+            handle: self,
+            operation: Arc::clone(operation),
+            subject: Ok((id, Subject::clone(&record.subject))),
+            number: running.number,
+            first: None,
+            expires_after: None,
+            note: Note::default(),
+            for_version: None,
+        })
     }
 }

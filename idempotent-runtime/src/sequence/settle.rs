@@ -8,7 +8,7 @@ use crate::{
     error::NotSettled,
     error::{BoxError, Error},
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    handle::{Idempotency, is_about_to_be_recorded},
+    handle::{Idempotency, aimed, is_about_to_be_recorded},
     identity::RecordId,
     observe::RecordChange,
     protocol::{
@@ -35,17 +35,25 @@ use crate::{
 #[must_use = "nothing is settled until it is said how"]
 pub struct SettleNumber<'a> {
     pub(super) handle: &'a Idempotency,
-    pub(super) operation: &'a Arc<str>,
+    pub(super) operation: Arc<str>,
     pub(super) subject: Result<(RecordId, Subject), Error>,
     pub(super) number: u64,
     /// The first number of the stream, where that is known.
     pub(super) first: Option<u64>,
     pub(super) expires_after: Option<Duration>,
-    pub(super) note: Note,
+    pub(crate) note: Note,
+    pub(crate) for_version: Option<Version>,
 }
 
-impl SettleNumber<'_> {
+impl<'a> SettleNumber<'a> {
     signed!(|it| it.note);
+    aimed!(|it| it.for_version);
+
+    /// The number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 
     /// It happened, with this value, which answers a copy.
     ///
@@ -104,6 +112,11 @@ impl SettleNumber<'_> {
         self.write(Some(resumed), Vec::new()).await
     }
 
+    /// It is used up without an outcome, as [`Sequence::skip`](super::Sequence::skip) does.
+    pub fn skip(self) -> SkipNumber<'a> {
+        SkipNumber(self)
+    }
+
     /// Settles the number, or skips it, with the bytes that answer a copy. The number may be begun,
     /// or the next one, which takes an outcome alone.
     async fn write(
@@ -117,7 +130,7 @@ impl SettleNumber<'_> {
         let value = LastValue { schema, bytes };
         let (answer, change) = told(settlement.as_ref());
         let not = |reason| Error::NotSettled {
-            operation: Arc::clone(self.operation),
+            operation: Arc::clone(&self.operation),
             reason,
         };
         let settled = |snapshot: &Snapshot| {
@@ -141,8 +154,10 @@ impl SettleNumber<'_> {
             let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);
             Ok(Some(draft.noted(note.clone())))
         };
-        let place = (self.operation, &id);
-        handle.settled(place, change, settled).await?;
+        let (place, meant) = ((&self.operation, &id), self.for_version);
+        if !handle.settled(place, meant, change, settled).await? {
+            return Err(not(NotSettled::UnknownKey));
+        }
         handle.engine().failing().forget(&id, number);
         Ok(())
     }
@@ -188,6 +203,7 @@ pub struct SkipNumber<'a>(pub(super) SettleNumber<'a>);
 
 impl SkipNumber<'_> {
     signed!(|it| it.0.note);
+    aimed!(|it| it.0.for_version);
 }
 
 impl<'a> IntoFuture for SkipNumber<'a> {
@@ -196,12 +212,12 @@ impl<'a> IntoFuture for SkipNumber<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (operation, number) = (self.0.operation, self.0.number);
+            let (operation, number) = (Arc::clone(&self.0.operation), self.0.number);
             let Note { by, text } = self.0.note.clone();
             self.0.write(None, Vec::new()).await?;
             let (by, reason) = (by.as_deref().unwrap_or_default(), &*text);
             tracing::warn!(
-                operation = &**operation,
+                operation = &*operation,
                 number,
                 by,
                 reason,

@@ -56,6 +56,7 @@ impl From<&Error> for Problem {
             | Error::InvalidPolicy(_)
             | Error::NotConfigured { .. }
             | Error::NotSettled { .. }
+            | Error::Moved { .. }
             | Error::AlreadyInstalled => Self::new(Kind::Misconfigured),
         }
     }

@@ -35,6 +35,12 @@ pub enum NotSettled {
     /// [`Sequence::settle`](crate::sequence::Sequence::settle).
     #[error("it is a sequence: settle its number by `Idempotency::sequence(…).settle(number)`")]
     IsSequence,
+    /// It is the record of a call, which has no numbers: see [`Settle`](crate::Settle).
+    #[error("it is a call, and no sequence: settle it by `Idempotency::settle_id`")]
+    IsCall,
+    /// It has no outcome that answers duplicates, so that none can be invalidated.
+    #[error("it has no outcome to give up: only a finished record is invalidated")]
+    NotFinished,
     /// The sequence does not stop at this number.
     #[error("the sequence does not stop at this number: ask `position` where it stands")]
     OtherNumber,

@@ -36,6 +36,7 @@ mod leases;
 mod manuals;
 mod notes;
 mod observed;
+mod operators;
 mod outages;
 mod records;
 mod references;

@@ -97,13 +97,16 @@ pub(crate) fn url_at(url: &str, other: SocketAddr) -> String {
 }
 
 /// Takes time away from every record. The clock is the server's, and cannot be moved.
+/// In one transaction, because a write of a step that is under way takes its life from the record.
 fn ageing(prefix: &str, by: Duration) -> String {
     let by = by.as_micros();
     format!(
-        "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
+        "BEGIN;
+         UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
                 finished = finished - {by}, expires = expires - {by},
                 purge_from = CASE purge_from WHEN 9223372036854775807 THEN purge_from ELSE purge_from - {by} END;
-         UPDATE {prefix}steps SET life = life - {by}"
+         UPDATE {prefix}steps SET life = life - {by};
+         COMMIT"
     )
 }
 

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::Settle;
 use crate::{
-    error::{BoxError, Error, NotSettled},
+    error::{BoxError, Error, Moved, NotSettled},
+    handle::{aimed, is_meant},
     key::KeyError,
     protocol::Settlement,
     record::label,
@@ -31,6 +32,7 @@ use crate::{
 pub struct SettleStep<'a> {
     settle: Settle<'a>,
     name: Result<StepName, KeyError>,
+    for_version: Option<Version>,
 }
 
 impl<'a> Settle<'a> {
@@ -47,15 +49,26 @@ impl<'a> Settle<'a> {
     /// # Ok(()) }
     /// ```
     pub fn step<N: StepLabel>(self, name: N) -> SettleStep<'a> {
+        self.settles_step(label::named(&name))
+    }
+
+    /// Begins to settle a step as a list names it: [`StepRow::name`](super::StepRow::name).
+    pub fn step_id(self, name: StepName) -> SettleStep<'a> {
+        self.settles_step(Ok(name))
+    }
+
+    fn settles_step(self, name: Result<StepName, KeyError>) -> SettleStep<'a> {
         SettleStep {
             settle: self,
-            name: label::named(&name),
+            name,
+            for_version: None,
         }
     }
 }
 
 impl SettleStep<'_> {
     signed!(|it| it.settle.note);
+    aimed!(|it| it.for_version);
 
     /// Sets the schema version of the value, if the step says `version`.
     pub fn version(mut self, schema: u32) -> Self {
@@ -109,9 +122,9 @@ impl SettleStep<'_> {
     ///
     /// [`Error::NotSettled`] when there is nothing to undo, [`Error::Store`] when the store fails.
     pub async fn undone(self) -> Result<(), Error> {
-        let name = self.name()?;
+        let meant = self.meant()?;
         let settle = self.settle;
-        let (record, step) = settle.find_step(name, why_not_undone).await?;
+        let (record, step) = settle.find_step(meant, why_not_undone).await?;
         match step.state {
             StepState::Undone => return Ok(()),
             _ if step.is_to_be_undone() => {}
@@ -127,17 +140,19 @@ impl SettleStep<'_> {
         settle.put_step(step.version, &undone).await
     }
 
-    fn name(&self) -> Result<StepName, Error> {
+    fn meant(&self) -> Result<MeantStep, Error> {
         let operation = &self.settle.operation;
-        self.name
-            .map_err(Error::invalid_key(operation, label::STEP_NAME))
+        let name = self
+            .name
+            .map_err(Error::invalid_key(operation, label::STEP_NAME))?;
+        Ok((name, self.for_version))
     }
 
     async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {
-        let name = self.name()?;
+        let meant = self.meant()?;
         let settle = self.settle;
         let outcome = outcome.map(|outcome| outcome.with_schema(settle.schema));
-        match settle.end_step(name, outcome).await? {
+        match settle.end_step(meant, outcome).await? {
             // Its next attempt undoes the steps, and nothing of it is in doubt.
             State::Undoing | State::Parked => Ok(()),
             _ => settle.write(&Settlement::GoOn).await,
@@ -145,10 +160,17 @@ impl SettleStep<'_> {
     }
 }
 
+/// A step, and the version that is meant, if one is.
+type MeantStep = (StepName, Option<Version>);
+
 impl Settle<'_> {
     /// Ends a step, and returns how its record stood.
-    async fn end_step(&self, name: StepName, outcome: Option<RawOutcome>) -> Result<State, Error> {
-        let (record, step) = self.find_step(name, why_not_ended).await?;
+    async fn end_step(
+        &self,
+        meant: MeantStep,
+        outcome: Option<RawOutcome>,
+    ) -> Result<State, Error> {
+        let (record, step) = self.find_step(meant, why_not_ended).await?;
         let stands = step.outcome.as_ref();
         let lacks_outcome = stands.is_some_and(RawOutcome::is_not_replayable);
         let state = match (step.state, &outcome) {
@@ -194,7 +216,7 @@ impl Settle<'_> {
     /// why the step cannot be settled.
     async fn find_step(
         &self,
-        name: StepName,
+        (name, for_version): MeantStep,
         why_not: impl Fn(&Record, bool) -> Option<NotSettled> + Send,
     ) -> Result<(Arc<Record>, Arc<Step>), Error> {
         let store = self.handle.store();
@@ -202,6 +224,10 @@ impl Settle<'_> {
         let Some(record) = snapshot.record else {
             return Err(self.not(self.unknown().await?));
         };
+        let operation = &self.operation;
+        is_meant(operation, self.for_version, record.version, || {
+            Moved::record(&record)
+        })?;
         if let Some(reason) = why_not(&record, record.lease_is_over(snapshot.now)) {
             return Err(self.not(reason));
         }
@@ -209,10 +235,13 @@ impl Settle<'_> {
             .step_store()?
             .load_steps(&self.id, &name.alone())
             .await?;
-        match found.into_iter().next() {
-            Some(step) => Ok((record, step)),
-            None => Err(self.not(NotSettled::UnknownStep)),
-        }
+        let Some(step) = found.into_iter().next() else {
+            return Err(self.not(NotSettled::UnknownStep));
+        };
+        is_meant(operation, for_version, step.version, || {
+            Moved::step(&record, &step)
+        })?;
+        Ok((record, step))
     }
 
     async fn put_step(&self, seen: Version, next: &Step) -> Result<(), Error> {

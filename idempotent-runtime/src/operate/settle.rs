@@ -6,17 +6,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
-    engine::swap::swap,
     error::{BoxError, Error, NotSettled},
     fingerprint::outline,
-    handle::{Idempotency, inspect::identify},
+    handle::{Idempotency, aimed, identify, is_about_to_be_recorded},
     identity::RecordId,
     key::KeyPart,
     observe::RecordChange,
     outcome::Stored,
     protocol::{Settlement, settle},
-    record::{Draft, Note, RawOutcome, Record, State, Time, Version, note::signed},
-    store::{Snapshot, Stamp, StoreError, Swap},
+    record::{Note, RawOutcome, Record, State, Time, Version, note::signed},
+    store::Snapshot,
 };
 
 /// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
@@ -44,7 +43,8 @@ pub struct Settle<'a> {
     pub(super) operation: Arc<str>,
     pub(super) id: RecordId,
     pub(super) schema: u32,
-    pub(super) note: Note,
+    pub(crate) note: Note,
+    pub(crate) for_version: Option<Version>,
 }
 
 impl Idempotency {
@@ -130,19 +130,21 @@ impl Idempotency {
         Ok(self.settles(Arc::clone(&record.subject.operation), id))
     }
 
-    fn settles(&self, operation: Arc<str>, id: RecordId) -> Settle<'_> {
+    pub(super) fn settles(&self, operation: Arc<str>, id: RecordId) -> Settle<'_> {
         Settle {
             handle: self,
             schema: self.version_of(&operation),
             operation,
             id,
             note: Note::default(),
+            for_version: None,
         }
     }
 }
 
 impl Settle<'_> {
     signed!(|it| it.note);
+    aimed!(|it| it.for_version);
 
     /// Sets the schema version of the value, if the attribute or the call says `version`. It may be
     /// that no call can read an outcome of another version, and a record is settled only once. The
@@ -255,6 +257,7 @@ impl Settle<'_> {
 
     pub(super) async fn write(self, settlement: &Settlement) -> Result<(), Error> {
         let (keep, note) = (self.handle.defaults().audit_retention, self.note.checked()?);
+        let gives_up = matches!(settlement, Settlement::Invalidate);
         let ends_by_error = matches!(settlement, Settlement::Outcome(it) if it.is_error());
         let settled = |snapshot: &Snapshot| {
             let Some(record) = snapshot.record.as_deref() else {
@@ -267,13 +270,19 @@ impl Settle<'_> {
                 _ if is_about_to_be_recorded(self.handle, record) => NotSettled::StillRunning,
                 _ => match draft() {
                     Some(draft) => return Ok(Some(draft.noted(note.clone()))),
-                    None => why_not(record, snapshot.now),
+                    None => match why_not(record, snapshot.now) {
+                        NotSettled::AlreadySettled | NotSettled::NotParked if gives_up => {
+                            NotSettled::NotFinished
+                        }
+                        reason => reason,
+                    },
                 },
             };
             Err(self.not(reason))
         };
-        let (place, change) = ((&self.operation, &self.id), RecordChange::Settled);
-        match self.handle.settled(place, change, settled).await? {
+        let (place, change) = ((&self.operation, &self.id), change_of(settlement));
+        let meant = self.for_version;
+        match self.handle.settled(place, meant, change, settled).await? {
             true => Ok(()),
             false => Err(self.not(self.unknown().await?)),
         }
@@ -292,65 +301,10 @@ impl Settle<'_> {
     }
 }
 
-impl Idempotency {
-    /// Puts the version that `settled` makes of what stands, and asks it again while another one
-    /// comes between; then observers are told of the change. Returns whether it made one.
-    pub(crate) async fn settled(
-        &self,
-        (operation, id): (&Arc<str>, &RecordId),
-        change: RecordChange,
-        settled: impl Fn(&Snapshot) -> Result<Option<Draft>, Error>,
-    ) -> Result<bool, Error> {
-        let mut snapshot = self.store().load(id).await?;
-        loop {
-            let Some(draft) = settled(&snapshot)? else {
-                return Ok(false);
-            };
-            let record = snapshot.record.as_deref();
-            let attempt = record.map_or(1, |record| record.attempt);
-            let seen = record.map(|record| record.version);
-            match put(self, id, seen, &draft).await? {
-                Swap::Applied(_) => {
-                    self.observers().transition(operation, id, attempt, change);
-                    return Ok(true);
-                }
-                Swap::Refused(stands) => snapshot = stands,
-            }
-        }
-    }
-}
-
-/// Whether the body has returned here, and its outcome could not be written yet.
-pub(crate) fn is_about_to_be_recorded(handle: &Idempotency, record: &Record) -> bool {
-    matches!(
-        record.state,
-        State::Running | State::Uncertain | State::Undoing
-    ) && handle.engine().heartbeats().flush_ending(record.attempt_id)
-}
-
-/// Puts `draft` where version `seen` stands; once more if it is unknown whether it was put. If it
-/// was, its own version refuses the second one. Under any other version it may have been put and
-/// replaced since, so the error stays.
-pub(crate) async fn put(
-    handle: &Idempotency,
-    id: &RecordId,
-    seen: impl Into<Option<Version>>,
-    draft: &Draft,
-) -> Result<Swap, StoreError> {
-    let (store, seen) = (handle.store(), seen.into());
-    let lost = match swap(store, id, seen, draft).await {
-        Err(error) if error.is_transient() => error,
-        answer => return answer,
-    };
-    match swap(store, id, seen, draft).await {
-        Ok(Swap::Refused(Snapshot {
-            now,
-            record: Some(record),
-        })) if record.version == draft.version => {
-            Ok(Swap::Applied(Stamp::from_record(&record, now)))
-        }
-        Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
-        Ok(Swap::Refused(_)) | Err(_) => Err(lost),
+fn change_of(settlement: &Settlement) -> RecordChange {
+    match settlement {
+        Settlement::Invalidate => RecordChange::Invalidated,
+        _ => RecordChange::Settled,
     }
 }
 
