@@ -51,7 +51,8 @@ async fn main() -> Result<ExitCode, BoxError> {
     for row in page.rows {
         let key = row.key.unwrap_or_default();
         let order = key.trim_matches('"');
-        let settle = idem.settle_id(row.id).await?.by("anna");
+        let settle = idem.settle_id(row.id).await?;
+        let settle = settle.at_version(row.version).by("anna");
         match charges(&log, order)? {
             0 => {
                 let settle = settle.because("it is not in the gateway's log");

@@ -72,8 +72,8 @@ macro_rules! aimed {
     (|$it:ident| $at:expr) => {
         crate::value::setters! {
             /// Does it to this version alone, as a list showed it. Where another one stands by now,
-            /// nothing is written, and the act fails with `Error::Moved`, which has who wrote that
-            /// one, and when.
+            /// nothing is written, and the act fails with `Error::Moved`, which has the person who
+            /// wrote that one.
             at_version($it, version: crate::record::Version) { $at = Some(version) }
         }
     };

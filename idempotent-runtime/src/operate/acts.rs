@@ -4,8 +4,8 @@ use std::{pin::Pin, sync::Arc};
 
 use super::Settle;
 use crate::{
-    error::{Error, NotSettled},
-    handle::{Idempotency, aimed},
+    error::{Error, Moved, NotSettled},
+    handle::{Idempotency, aimed, is_meant},
     identity::RecordId,
     protocol::Settlement,
     record::{Note, Record, Version, note::signed},
@@ -149,6 +149,12 @@ impl ResumeRecord<'_> {
             note,
             for_version,
         } = self.0;
+        is_meant(
+            &record.subject.operation,
+            for_version,
+            record.version,
+            || Moved::record(&record),
+        )?;
         let mut number = handle.stopped_number(id, &record)?;
         (number.note, number.for_version) = (note, for_version);
         number.resume().await

@@ -29,7 +29,7 @@ pub struct Explanation {
     pub steps: Vec<StepRow>,
     /// The time by the store's clock.
     pub now: Time,
-    /// What the record is, who holds or held it, its steps, and what can be done.
+    /// They say what the record is, who holds or held it, its steps, and what can be done.
     pub sentences: Vec<String>,
 }
 

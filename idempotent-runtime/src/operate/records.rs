@@ -109,7 +109,7 @@ impl Idempotency {
 
 impl Records<'_> {
     /// Only what needs somebody: records that are uncertain, parked or undoing, streams included,
-    /// in the order of their ids. The SQL stores find them by an index, the memory store by a set.
+    /// in the order of their ids. The SQL stores find them by an index, memory and Redis by a set.
     pub fn attention(mut self) -> Self {
         self.attention = true;
         self
@@ -203,12 +203,13 @@ impl Records<'_> {
     /// As [`page`](Self::page).
     pub async fn count(&self) -> Result<RecordCount, Error> {
         let filter = self.filter()?;
-        let page = self.look(MOST).await?;
-        let counted = page.records.iter();
+        let page = self.look(MOST + 1).await?;
+        let most = MOST as usize;
+        let counted = page.records.iter().take(most);
         let counted = counted.filter(|it| filter.lets_through(&it.record, page.now));
         Ok(RecordCount {
             records: counted.count() as u64,
-            is_capped: !page.is_last,
+            is_capped: !page.is_last || page.records.len() > most,
         })
     }
 
@@ -220,19 +221,22 @@ impl Records<'_> {
             Some(name) => ListOrder::Operation(name),
             None => ListOrder::Everything,
         };
+        // The filter drops what an index would have left out.
+        let rest = match order {
+            ListOrder::Everything => limit,
+            _ => limit.max(MOST),
+        };
         let store = self.handle.store();
         if let Some(lists) = store.lists() {
             if let Some(page) = lists.list(order, after.as_ref(), limit).await? {
                 return Ok(page);
             }
-            if let Some(page) = lists
-                .list(ListOrder::Everything, after.as_ref(), limit)
-                .await?
-            {
+            let page = lists.list(ListOrder::Everything, after.as_ref(), rest);
+            if let Some(page) = page.await? {
                 return Ok(page);
             }
         }
-        self.walk(after, limit).await
+        self.walk(after, rest).await
     }
 
     /// The records as a store without lists has them.

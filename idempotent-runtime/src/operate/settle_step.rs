@@ -24,6 +24,9 @@ use crate::{
 /// ([`Error::NotReplayable`]): an outcome takes the place of that value. A step that was undone by
 /// hand is settled by [`undone`](Self::undone).
 ///
+/// Two writes settle it: that of the step, and that of the call. If the call moves between them,
+/// the act fails, and the step stays settled. That of a parked call resumes the call first.
+///
 /// # Cancel safety
 ///
 /// Dropped at any await, it may have settled the step and not the call: settle it again.
@@ -122,13 +125,15 @@ impl SettleStep<'_> {
     ///
     /// [`Error::NotSettled`] when there is nothing to undo, [`Error::Store`] when the store fails.
     pub async fn undone(self) -> Result<(), Error> {
-        let meant = self.meant()?;
+        let (name, for_version) = (self.name()?, self.for_version);
         let settle = self.settle;
-        let (record, step) = settle.find_step(meant, why_not_undone).await?;
-        match step.state {
-            StepState::Undone => return Ok(()),
-            _ if step.is_to_be_undone() => {}
-            _ => return Err(settle.not(NotSettled::AlreadySettled)),
+        let (record, step) = settle.find_step(name, why_not_undone).await?;
+        if step.state == StepState::Undone {
+            return Ok(());
+        }
+        settle.is_meant_step(for_version, &record, &step)?;
+        if !step.is_to_be_undone() {
+            return Err(settle.not(NotSettled::AlreadySettled));
         }
         let undone = Step {
             version: Version::random(),
@@ -137,22 +142,20 @@ impl SettleStep<'_> {
             note: settle.note.checked()?,
             ..Step::clone(&step)
         };
-        settle.put_step(step.version, &undone).await
+        settle.put_step(for_version, &record, &step, &undone).await
     }
 
-    fn meant(&self) -> Result<MeantStep, Error> {
+    fn name(&self) -> Result<StepName, Error> {
         let operation = &self.settle.operation;
-        let name = self
-            .name
-            .map_err(Error::invalid_key(operation, label::STEP_NAME))?;
-        Ok((name, self.for_version))
+        self.name
+            .map_err(Error::invalid_key(operation, label::STEP_NAME))
     }
 
     async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {
-        let meant = self.meant()?;
+        let (name, for_version) = (self.name()?, self.for_version);
         let settle = self.settle;
         let outcome = outcome.map(|outcome| outcome.with_schema(settle.schema));
-        match settle.end_step(meant, outcome).await? {
+        match settle.end_step(name, for_version, outcome).await? {
             // Its next attempt undoes the steps, and nothing of it is in doubt.
             State::Undoing | State::Parked => Ok(()),
             _ => settle.write(&Settlement::GoOn).await,
@@ -160,28 +163,26 @@ impl SettleStep<'_> {
     }
 }
 
-/// A step, and the version that is meant, if one is.
-type MeantStep = (StepName, Option<Version>);
-
 impl Settle<'_> {
     /// Ends a step, and returns how its record stood.
     async fn end_step(
         &self,
-        meant: MeantStep,
+        name: StepName,
+        for_version: Option<Version>,
         outcome: Option<RawOutcome>,
     ) -> Result<State, Error> {
-        let (record, step) = self.find_step(meant, why_not_ended).await?;
+        let (record, step) = self.find_step(name, why_not_ended).await?;
+        let has_ended = step.state != StepState::Begun;
+        if has_ended && step.outcome == outcome {
+            // The call was not settled with it.
+            return Ok(record.state);
+        }
+        self.is_meant_step(for_version, &record, &step)?;
         let stands = step.outcome.as_ref();
         let lacks_outcome = stands.is_some_and(RawOutcome::is_not_replayable);
         let state = match (step.state, &outcome) {
             // An undone step answers, too, while the undos of others are looked for.
             (state, Some(_)) if lacks_outcome => state,
-            // The call was not settled with it.
-            (StepState::Done | StepState::Released | StepState::Undone, _)
-                if step.outcome == outcome =>
-            {
-                return Ok(record.state);
-            }
             _ if record.state == State::Undoing => return Err(self.not(NotSettled::StillRunning)),
             _ if record.state == State::Parked => return Err(self.not(NotSettled::AlreadySettled)),
             (StepState::Begun, Some(_)) => StepState::Done,
@@ -196,7 +197,7 @@ impl Settle<'_> {
             note: self.note.checked()?,
             ..Step::clone(&step)
         };
-        self.put_step(step.version, &ended).await?;
+        self.put_step(for_version, &record, &step, &ended).await?;
         Ok(record.state)
     }
 
@@ -216,7 +217,7 @@ impl Settle<'_> {
     /// why the step cannot be settled.
     async fn find_step(
         &self,
-        (name, for_version): MeantStep,
+        name: StepName,
         why_not: impl Fn(&Record, bool) -> Option<NotSettled> + Send,
     ) -> Result<(Arc<Record>, Arc<Step>), Error> {
         let store = self.handle.store();
@@ -238,17 +239,34 @@ impl Settle<'_> {
         let Some(step) = found.into_iter().next() else {
             return Err(self.not(NotSettled::UnknownStep));
         };
-        is_meant(operation, for_version, step.version, || {
-            Moved::step(&record, &step)
-        })?;
         Ok((record, step))
     }
 
-    async fn put_step(&self, seen: Version, next: &Step) -> Result<(), Error> {
+    fn is_meant_step(
+        &self,
+        for_version: Option<Version>,
+        record: &Record,
+        step: &Step,
+    ) -> Result<(), Error> {
+        let moved = || Moved::step(record, step);
+        is_meant(&self.operation, for_version, step.version, moved)
+    }
+
+    async fn put_step(
+        &self,
+        for_version: Option<Version>,
+        record: &Record,
+        seen: &Step,
+        next: &Step,
+    ) -> Result<(), Error> {
         let store = self.handle.store().step_store()?;
-        match store.write_step(&self.id, Some(seen), next).await? {
+        let seen = Some(seen.version);
+        match store.write_step(&self.id, seen, next).await? {
             StepWrite::Written => Ok(()),
-            StepWrite::Stands(_) => Err(self.not(NotSettled::AlreadySettled)),
+            StepWrite::Stands(stands) => {
+                self.is_meant_step(for_version, record, &stands)?;
+                Err(self.not(NotSettled::AlreadySettled))
+            }
             StepWrite::Lost(_) => Err(self.not(NotSettled::StillRunning)),
         }
     }

@@ -21,7 +21,7 @@ pub struct StepRow {
     pub label: Arc<str>,
     /// The state.
     pub state: StepState,
-    /// What becomes of it if it has begun and its holder vanishes.
+    /// The crash policy: what becomes of it if it has begun and its holder vanishes.
     pub on_crash: OnCrash,
     /// Names the version that stands.
     pub version: Version,

@@ -18,7 +18,8 @@ use crate::{
 pub trait RecordList: Send + Sync {
     /// Lists at most `limit` records in this order, those behind `after`, in one round trip. `None`
     /// says that the store has no index for the order: its caller then walks over
-    /// [everything](ListOrder::Everything), which every list has.
+    /// [everything](ListOrder::Everything), or where the store does not list that either, by
+    /// [`scan`](super::Store::scan).
     async fn list(
         &self,
         order: ListOrder<'_>,

@@ -7,7 +7,7 @@ use crate::{
     record::{Record, State, StepState, Time},
 };
 
-/// What the next call does, and what an operator can do. `stream` is that of a stream, if this
+/// Says what the next call does, and what an operator can do. `stream` is that of a stream, if this
 /// build can read it.
 pub(super) fn on(
     record: &Record,

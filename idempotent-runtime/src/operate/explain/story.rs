@@ -1,4 +1,5 @@
-//! The sentences that say what a record is, and what happened to it.
+//! The sentences that say what a record is, and what happened to it. Texts of others are escaped:
+//! nothing in them moves a terminal.
 
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use crate::{
     record::{AttemptId, OutcomeKind, Record, State, StepState, Time},
 };
 
-/// What a call is, how it stands, and the note of its version.
+/// Says what a call is, how it stands, and the note of its version.
 pub(super) fn of_call(record: &Record, row: &RecordRow, now: Time) -> Vec<String> {
     let mut story = vec![about(row, "a call")];
-    let (holder, attempt) = (&row.holder, row.attempt);
+    let (holder, attempt) = (row.holder.escape_debug(), row.attempt);
     let since = row
         .finished
         .map_or_else(String::new, |it| format!(" since {it}"));
@@ -52,7 +53,7 @@ pub(super) fn of_stream(row: &RecordRow, stream: Option<&StoredStream>, now: Tim
         None => "No number of it has ended.".to_owned(),
     });
     if let Some(running) = stream.running {
-        let (number, holder, attempt) = (running.number, &row.holder, row.attempt);
+        let (number, holder, attempt) = (running.number, row.holder.escape_debug(), row.attempt);
         story.push(match running.state {
             NumberState::Running if stream.lease_is_over(now) => format!(
                 "Number {number} was held by `{holder}` (attempt {attempt}), whose lease ended {}.",
@@ -75,7 +76,7 @@ pub(super) fn of_stream(row: &RecordRow, stream: Option<&StoredStream>, now: Tim
 
 /// How a step stands.
 pub(super) fn of_step(step: &StepRow) -> String {
-    let label = &step.label;
+    let label = step.label.escape_debug();
     let mut sentence = match (step.state, step.outcome) {
         (StepState::Begun, _) => format!("Step `{label}` has begun, and no outcome is recorded"),
         (StepState::Released, _) => format!("Step `{label}` did not happen: it runs again"),
@@ -95,7 +96,7 @@ pub(super) fn of_step(step: &StepRow) -> String {
         sentence.push_str(", and has an undo");
     }
     if let Some(note) = &step.note {
-        let by = note.by.as_deref().unwrap_or("a program");
+        let by = note.by.as_deref().unwrap_or("a program").escape_debug();
         sentence.push_str(&format!(" ({by}: {:?})", note.text));
     }
     sentence.push('.');
@@ -103,7 +104,7 @@ pub(super) fn of_step(step: &StepRow) -> String {
 }
 
 fn about(row: &RecordRow, what: &str) -> String {
-    let operation = &row.operation;
+    let operation = row.operation.escape_debug();
     let key = match &row.key {
         Some(key) => format!("the key {key}"),
         None => "a key that is not shown".to_owned(),
@@ -116,7 +117,7 @@ fn about(row: &RecordRow, what: &str) -> String {
 fn note(row: &RecordRow) -> Option<String> {
     let note = row.note.as_ref()?;
     let text = &note.text;
-    Some(match &note.by {
+    Some(match note.by.as_deref().map(str::escape_debug) {
         Some(by) if text.is_empty() => format!("{by} wrote this version."),
         Some(by) => format!("{by} wrote this version: {text:?}."),
         None => format!("The reason of this version: {text:?}."),
@@ -141,9 +142,9 @@ fn answer(row: &RecordRow) -> String {
     }
 }
 
-/// Who holds it, or held it.
+/// Says who holds it, or held it.
 fn lease(record: &Record, row: &RecordRow, now: Time) -> String {
-    let (holder, attempt) = (&row.holder, row.attempt);
+    let (holder, attempt) = (row.holder.escape_debug(), row.attempt);
     let is_nobodys = [AttemptId::NOBODY, AttemptId::GIVEN_BACK, AttemptId::RESUMED];
     match record.lease_is_over(now) {
         true if is_nobodys.contains(&record.attempt_id) => {

@@ -10,8 +10,10 @@ use super::super::{Note, Record, Step, Time, Version};
 pub struct Moved {
     /// The version that stands.
     pub version: Version,
-    /// The person who wrote it, or else the label of the process that holds or held the record.
-    pub by: Arc<str>,
+    /// The person who wrote it; `None` if a program did, or a person who gave no name.
+    pub by: Option<Arc<str>>,
+    /// The label of the process that holds the record, or held it last.
+    pub holder: Arc<str>,
     /// When the record last left [`State::Running`](crate::operate::State::Running), by the store's
     /// clock; `None` where it runs, and of a step.
     pub at: Option<Time>,
@@ -21,7 +23,8 @@ impl Moved {
     pub(crate) fn record(record: &Record) -> Self {
         Self {
             version: record.version,
-            by: by(record.note.as_deref(), record),
+            by: by(record.note.as_deref()),
+            holder: Arc::clone(&record.holder.label),
             at: record.finished,
         }
     }
@@ -29,22 +32,27 @@ impl Moved {
     pub(crate) fn step(record: &Record, step: &Step) -> Self {
         Self {
             version: step.version,
-            by: by(step.note.as_deref(), record),
+            by: by(step.note.as_deref()),
+            holder: Arc::clone(&record.holder.label),
             at: None,
         }
     }
 }
 
-fn by(note: Option<&Note>, record: &Record) -> Arc<str> {
-    let person = note.and_then(|note| note.by.as_ref());
-    Arc::clone(person.unwrap_or(&record.holder.label))
+fn by(note: Option<&Note>) -> Option<Arc<str>> {
+    note.and_then(|note| note.by.clone())
 }
 
 impl fmt::Display for Moved {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "it was written since you looked, by {}", self.by)?;
+        let holder = self.holder.escape_debug();
+        formatter.write_str("it was written since you looked")?;
+        match self.by.as_deref().map(str::escape_debug) {
+            Some(by) => write!(formatter, ", by {by}")?,
+            None => write!(formatter, ", and `{holder}` holds it, or held it last")?,
+        }
         match self.at {
-            Some(at) => write!(formatter, " at {at}"),
+            Some(at) => write!(formatter, " (it ended at {at})"),
             None => Ok(()),
         }
     }

@@ -217,11 +217,12 @@ impl RedisBuilder {
             [] => error,
             [server, ..] => error.at(server.get_connection_info().addr().to_string()),
         })?;
+        let scripts = Scripts::new(link.is_to_cluster());
         Ok(RedisStore {
             inner: Arc::new(Inner {
                 link: Arc::new(link),
                 places,
-                scripts: Arc::new(Scripts::new()),
+                scripts: Arc::new(scripts),
                 prefix,
                 waiters: Arc::default(),
                 listener: Arc::default(),

@@ -6,6 +6,7 @@ use redis::Value as CallOutcome;
 
 use super::{
     Inner,
+    attention::Purged,
     link::Node,
     rows::{Cells, place},
     scripts::Text,
@@ -73,9 +74,10 @@ impl Inner {
             _ => &[],
         };
         let arguments = arguments(&written, next.keep, stays);
-        let answer = self.run(&self.scripts.swap, id, &arguments, doing).await?;
-        let cells = Cells::of(answer, doing).map_err(StoreError::after_a_write)?;
+        let swapping = self.run(&self.scripts.swap, id, &arguments, doing);
+        let cells = Cells::of(swapping.await?, doing).map_err(StoreError::after_a_write)?;
         if sql::is_applied(&cells, doing)? {
+            self.follow(id, &cells, doing).await;
             return sql::stamp(&cells, place::NOW, next.version, doing).map(Swap::Applied);
         }
         sql::snapshot(&cells.with_id(id), place::NOW, place::RECORD, doing).map(Swap::Refused)
@@ -104,16 +106,22 @@ impl Inner {
         marked.is_ok()
     }
 
-    /// Deletes the record if it has been expired for `keep`, and tells whether it was.
+    /// Deletes the record if it has been expired for `keep`. Puts one that needs somebody into the
+    /// set if it is missing there.
     pub(super) async fn forget(
         &self,
         id: &RecordId,
         keep: Duration,
         doing: &'static str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Purged, StoreError> {
         let keep = [Cow::Owned(digits(keep))];
-        let answer = self.run(&self.scripts.purge, id, &keep, doing).await?;
-        Ok(answer == CallOutcome::Int(APPLIED))
+        let purging = self.run(&self.scripts.purge, id, &keep, doing);
+        Ok(match purging.await? {
+            CallOutcome::Int(APPLIED) => Purged::Deleted(*id),
+            CallOutcome::Int(2) => Purged::Repaired,
+            CallOutcome::Int(3) if self.adds(id, doing).await => Purged::Repaired,
+            _ => Purged::Stays,
+        })
     }
 
     /// The record under an id that a walk came by, unless it is gone.

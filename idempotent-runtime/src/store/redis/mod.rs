@@ -1,5 +1,6 @@
 //! The store for people who run Redis or Valkey.
 
+mod attention;
 mod builder;
 mod calls;
 mod durability;
@@ -30,8 +31,8 @@ use std::{
 use async_trait::async_trait;
 use redis::Client;
 
-pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
 use self::{
+    attention::Purged,
     durability::Forgetful,
     link::Link,
     listen::Published,
@@ -39,12 +40,13 @@ use self::{
     scripts::Scripts,
     walk::{Walk, WalkPlace},
 };
+pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
     record::{Draft, ListedStep, Record, State, Step, StepNames, TokenRule, Version},
     store::{
-        Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        RecordList, Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
         moment::Moment,
         notifications::Listener,
         version_cache::VersionCache,
@@ -221,7 +223,7 @@ impl Store for RedisStore {
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         const DOING: &str = "purging expired records";
-        let mut left = limit as usize;
+        let (mut left, mut repaired) = (limit as usize, 0);
         if left == 0 {
             return Ok(0);
         }
@@ -231,20 +233,27 @@ impl Store for RedisStore {
             let mut ids = ids.into_iter().peekable();
             while left > 0 && ids.peek().is_some() {
                 let some = ids.by_ref().take(left.min(walk::AT_ONCE));
-                let forget = |inner: Arc<Inner>, id| async move {
-                    let is_gone = inner.forget(&id, keep, DOING).await?;
-                    Ok(is_gone.then_some(id))
+                let forget = move |inner: Arc<Inner>, id| async move {
+                    inner.forget(&id, keep, DOING).await
                 };
-                let gone = walk::each(&self.inner, some, forget).await?;
-                for id in gone.iter().flatten() {
-                    left -= 1;
-                    self.inner.waiters.wake(id);
+                for purged in walk::each(&self.inner, some, forget).await? {
+                    match purged {
+                        Purged::Deleted(id) => {
+                            left -= 1;
+                            self.inner.waiters.wake(&id);
+                        }
+                        Purged::Repaired => repaired += 1,
+                        Purged::Stays => {}
+                    }
                 }
             }
             if left == 0 {
                 *lock(&self.inner.purged_to) = walk.place();
                 break;
             }
+        }
+        if left > 0 {
+            self.repair_sets(repaired, DOING).await;
         }
         Ok(u64::from(limit) - left as u64)
     }
@@ -298,6 +307,10 @@ impl Store for RedisStore {
                 at_most_once: inner.at_most_once,
             }),
         })))
+    }
+
+    fn lists(&self) -> Option<&dyn RecordList> {
+        Some(self)
     }
 
     fn steps(&self) -> Option<&dyn StepStore> {

@@ -44,6 +44,15 @@ const UNNOTICED: &str = "
     write_step | note ~= '' -> true | an empty note is none
     write_step | redis.call('HDEL', KEYS[1], note_field(field)) | a note counts beside its version alone
     purge | if waited then | a wait looks, too
+    purge | if needs_attention(state) then | the cases of a set that lags are of one server and of a cluster
+    purge | if not SET then | a cluster alone has no set beside its records
+    purge | return redis.pcall('ZADD', set_key(), '0', id()) == 1 and 2 or 0 | the same
+    purge | state == RUNNING and on_crash == RERUN -> on_crash == RERUN | no case has a state of a later build
+    swap | if needs_attention(state) then -/> false | a list leaves out what needs nobody
+    swap | if needs_attention(before) then -/> true | the same
+    swap | if SET and moves > 0 then -/> false | the same
+    swap | elseif SET and moves < 0 then | the same
+    swap | moves = moves - 1 | the same
 ";
 
 /// Takes so much off every moment of a record, and off its expiry.
@@ -69,7 +78,11 @@ impl Mutant {
     /// Does this with the key of every record.
     async fn change(&self, change: &str, by: i64) {
         let mut command = redis::cmd("EVAL");
-        let each = format!("for _, key in ipairs(redis.call('KEYS', ARGV[1])) do {change} end");
+        let each = format!(
+            "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+            if redis.call('TYPE', key).ok == 'hash' then {change} end
+        end"
+        );
         let pattern = self.sound.inner.prefix.pattern();
         command.arg(each).arg(0).arg(pattern).arg(by);
         let changing = self.sound.inner.link.send(&command, &Node::Only, "testing");
@@ -87,9 +100,10 @@ impl Bench for Mutant {
             .key_prefix(&prefix)
             .accept_at_most_once_until_failover();
         let sound = builder.connect(&url).await.expect("the server answers");
-        let mut scripts = Scripts::new();
+        let mut scripts = Scripts::new(false);
         let common = cut.of("common", COMMON, &[]);
-        // Only a call that waits marks, and copies are put and forgotten beside the store.
+        // Only a call that waits marks, copies are put and forgotten beside the store, and the cases
+        // of a list alone read one.
         for (name, script) in [
             ("load", &mut scripts.load),
             ("swap", &mut scripts.swap),
@@ -112,6 +126,10 @@ impl Bench for Mutant {
 
     async fn empty(&self) {
         self.change("redis.call('DEL', key)", 0).await;
+        let mut command = redis::cmd("DEL");
+        command.arg(self.sound.inner.prefix.set_keys(false));
+        let deleting = self.sound.inner.link.send(&command, &Node::Only, "testing");
+        deleting.await.expect("the set is empty");
     }
 }
 

@@ -11,6 +11,12 @@ pub(super) struct KeyPrefix(Box<str>);
 
 const LONGEST: usize = 64;
 
+/// How the key of a set of what needs somebody goes on behind the prefix.
+pub(super) const SET: &str = "attention@";
+
+/// How many of these sets a cluster has, spread over its slots.
+const SETS: u8 = 16;
+
 /// Says why a text cannot begin a key.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
@@ -38,6 +44,26 @@ impl KeyPrefix {
     /// prefix and name apart.
     pub(super) fn outcome_key(&self, primary: &PrimaryName, id: &RecordId) -> String {
         format!("{self}outcome@{}:{}", primary.0, Hex(id.as_bytes()))
+    }
+
+    /// The key of the set that has the record while it needs somebody. One server has one such set.
+    pub(super) fn set_key(&self, id: &RecordId, in_cluster: bool) -> String {
+        match in_cluster {
+            true => self.part_key(id.as_bytes()[0] % SETS),
+            false => format!("{self}{SET}"),
+        }
+    }
+
+    /// The keys of all these sets.
+    pub(super) fn set_keys(&self, in_cluster: bool) -> Vec<String> {
+        match in_cluster {
+            true => (0..SETS).map(|part| self.part_key(part)).collect(),
+            false => vec![format!("{self}{SET}")],
+        }
+    }
+
+    fn part_key(&self, part: u8) -> String {
+        format!("{self}{SET}{part}")
     }
 
     /// The record that stands under a key; `None` if the key is another's, perhaps of a prefix that
@@ -124,6 +150,11 @@ mod tests {
         assert_eq!(prefix.id(b"a:moved"), None);
         let copy = prefix.outcome_key(&name("ledger"), &id);
         assert_eq!(prefix.id(copy.as_bytes()), None);
+        for in_cluster in [false, true] {
+            let sets = prefix.set_keys(in_cluster);
+            assert!(sets.contains(&prefix.set_key(&id, in_cluster)));
+            assert!(sets.iter().all(|set| prefix.id(set.as_bytes()).is_none()));
+        }
     }
 
     #[test]

@@ -30,8 +30,12 @@ impl Cells {
     pub(super) fn of(answer: Value, doing: &'static str) -> Result<Self, StoreError> {
         match answer {
             Value::Array(cells) => Ok(Self(cells)),
-            _ => Err(StoreError::new(StoreErrorKind::Corrupt, doing).with_source(Unreadable)),
+            _ => Err(Self::unreadable(doing)),
         }
+    }
+
+    pub(super) fn unreadable(doing: &'static str) -> StoreError {
+        StoreError::new(StoreErrorKind::Corrupt, doing).with_source(Unreadable)
     }
 
     /// Puts the id before the record, if one stands: the script knows it only as a part of its key.

@@ -37,7 +37,21 @@ local function note_of(field)
     return redis.call('HGET', KEYS[1], note_field(field)) or ''
 end
 
+-- The id of the record, as its key ends.
+local function id()
+    return string.sub(KEYS[1], -64)
+end
+
 -- Tells who waits in other processes. Nobody has to be allowed to: a waiter also looks by itself.
 local function tell()
-    redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -65) .. 'moved', string.sub(KEYS[1], -64))
+    redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -65) .. 'moved', id())
+end
+
+-- The key of the set of what needs somebody. It is not declared: where keys are spread, it may lie elsewhere, and the record stands.
+local function set_key()
+    return string.sub(KEYS[1], 1, -65) .. SET
+end
+
+local function needs_attention(state)
+    return state == UNCERTAIN or state == PARKED or state == UNDOING
 end

@@ -1,6 +1,14 @@
--- Deletes the record if it has been expired for ARGV[1], in microseconds, and tells whether it was.
+-- Deletes the record if it has been expired for ARGV[1], in microseconds: gives 1 if it was.
+-- Puts one that needs somebody into their set: gives 2 if it was missing there. In a cluster gives
+-- 3 for such a record, and the client puts it there. Gives 0 otherwise.
 local state, on_crash, lease_end, expires, waited =
     unpack(redis.call('HMGET', KEYS[1], 'state', 'on_crash', 'lease_end', 'expires', 'waited'))
+if needs_attention(state) then
+    if not SET then
+        return 3
+    end
+    return redis.pcall('ZADD', set_key(), '0', id()) == 1 and 2 or 0
+end
 if not (state and on_crash and lease_end and expires) then
     return 0
 end

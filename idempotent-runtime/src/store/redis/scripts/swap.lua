@@ -5,7 +5,7 @@
 --       how many fields are deleted, their names · names and values of the fields that are set
 local seen, state, least_token, lease, retention, keep, begins, deleted = unpack(ARGV, 1, 8)
 local now = clock()
-local token, lease_end, expires
+local token, lease_end, expires, before
 if seen == '' then
     local stands = record()
     if stands[VERSION] then
@@ -20,8 +20,8 @@ if seen == '' then
     end
 else
     local version
-    version, token, lease_end, expires =
-        unpack(redis.call('HMGET', KEYS[1], 'version', 'token', 'lease_end', 'expires'))
+    version, token, lease_end, expires, before =
+        unpack(redis.call('HMGET', KEYS[1], 'version', 'token', 'lease_end', 'expires', 'state'))
     if version ~= seen then
         return { 0, now, unpack(record()) }
     end
@@ -80,4 +80,18 @@ if (state == DONE or state == RELEASED) and #gone <= 16 then
 elseif seen ~= '' then
     redis.call('PERSIST', KEYS[1])
 end
-return { 1, now, token, lease_end, expires }
+
+-- How the record moves in the set of what needs somebody. In a cluster the client moves it.
+local moves = 0
+if needs_attention(state) then
+    moves = moves + 1
+end
+if needs_attention(before) then
+    moves = moves - 1
+end
+if SET and moves > 0 then
+    redis.pcall('ZADD', set_key(), '0', id())
+elseif SET and moves < 0 then
+    redis.pcall('ZREM', set_key(), id())
+end
+return { 1, now, token, lease_end, expires, moves }

@@ -21,8 +21,10 @@ fn golden_scripts_and_keys_have_the_same_names() {
         load_steps,
         list_steps,
         write_step,
-    } = &Scripts::new();
-    let scripts: [(&str, &Text); 9] = [
+        attention,
+        settled,
+    } = &Scripts::new(false);
+    let scripts: [(&str, &Text); 11] = [
         ("load", load),
         ("swap", swap),
         ("mark", mark),
@@ -32,6 +34,8 @@ fn golden_scripts_and_keys_have_the_same_names() {
         ("load_steps", load_steps),
         ("list_steps", list_steps),
         ("write_step", write_step),
+        ("attention", attention),
+        ("settled", settled),
     ];
     for (name, script) in scripts {
         let (digest, repeats) = (&script.digest, script.repeats);
@@ -50,6 +54,10 @@ fn golden_scripts_and_keys_have_the_same_names() {
         golden.add(&format!("key of {prefix}"), &prefix.key(&id));
         let copy = prefix.outcome_key(name.as_ref().expect("a name"), &id);
         golden.add(&format!("key of a copy of {prefix}"), &copy);
+        for in_cluster in [false, true] {
+            let name = format!("set of {prefix}, in a cluster: {in_cluster}");
+            golden.add(&name, &prefix.set_key(&id, in_cluster));
+        }
         golden.add(&format!("pattern of {prefix}"), &prefix.pattern());
         golden.add(&format!("channel of {prefix}"), &prefix.channel());
     }

@@ -1,5 +1,6 @@
 //! Redis, alone and as a cluster.
 
+mod attention;
 mod durability;
 mod expiry;
 mod faults;
@@ -197,6 +198,7 @@ async fn keys(node: &mut impl ConnectionLike, prefix: &str) -> RedisResult<Vec<S
     loop {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{prefix}*"));
+        scan.arg("TYPE").arg("hash");
         let some: Vec<String>;
         (cursor, some) = scan.arg("COUNT").arg(1000).query_async(node).await?;
         found.extend(some);
