@@ -173,7 +173,7 @@ async fn run(mut stage: Stage, on_crash: Option<OnCrash>) -> Evidence {
         told,
         faults: stage.conditions.faults(),
         budget: stage.budget,
-        profile: stage.profile,
+        profile: stage.met_profile(),
     }
 }
 
