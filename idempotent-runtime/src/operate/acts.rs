@@ -67,15 +67,14 @@ impl Idempotency {
     /// # async fn main() -> Result<(), Error> {
     /// # let idem = Idempotency::memory();
     /// let report = || idem.call("reports.make").key("2026-11");
-    /// report().run(async |_| Ok::<_, Error>("the figures of October")).await?;
+    /// report().run(async |_| Ok::<_, Error>(10_u32)).await?;
     ///
     /// let page = idem.records().operation("reports.make").key("2026-11").page(1).await?;
     /// let row = &page.rows[0];
     /// let act = idem.invalidate(row.id, "it has the figures of October").at_version(row.version);
     /// act.by("anna").await?;
     ///
-    /// let again = report().run(async |_| Ok::<_, Error>("the figures of November")).await?;
-    /// assert_eq!(again, "the figures of November");
+    /// assert_eq!(report().run(async |_| Ok::<_, Error>(11_u32)).await?, 11);
     /// # Ok(()) }
     /// ```
     pub fn invalidate(&self, id: RecordId, reason: impl Into<Arc<str>>) -> InvalidateRecord<'_> {
