@@ -54,13 +54,15 @@ impl Idempotency {
     /// # use idempotent_runtime::{Error, Idempotency};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), idempotent_runtime::BoxError> {
-    /// # let idem = Idempotency::builder(idempotent_runtime::MemoryStore::new()).holder_name("till-3").build()?;
+    /// # let store = idempotent_runtime::MemoryStore::new();
+    /// # let idem = Idempotency::builder(store).holder_name("till-3").build()?;
     /// # let charge = idem.call("payments.charge").key("order-42").uncertain_errors();
     /// # let _ = charge.run(async |_| Err::<(), _>(Error::InvalidPolicy("no answer"))).await;
     /// let page = idem.records().attention().page(1).await?;
     /// let story = idem.explain(page.rows[0].id).await?;
     ///
-    /// assert_eq!(story.sentences[0], "It is a call of `payments.charge` with the key \"order-42\".");
+    /// let about = "It is a call of `payments.charge` with the key \"order-42\".";
+    /// assert_eq!(story.sentences[0], about);
     /// assert!(story.sentences[1].starts_with("It is uncertain: the body began in `till-3`"));
     /// # Ok(()) }
     /// ```

@@ -102,8 +102,8 @@ impl Bench for Mutant {
         let sound = builder.connect(&url).await.expect("the server answers");
         let mut scripts = Scripts::new(false);
         let common = cut.of("common", COMMON, &[]);
-        // Only a call that waits marks, copies are put and forgotten beside the store, and the cases
-        // of a list alone read one.
+        // Only a call that waits marks, copies are put and forgotten beside the store, and only the
+        // cases of a list read one.
         for (name, script) in [
             ("load", &mut scripts.load),
             ("swap", &mut scripts.swap),

@@ -1,5 +1,5 @@
-//! The scripts that the server runs: one a call, over the key of one record. Lua has no numbers beyond 2^53, so
-//! moments and tokens are text there.
+//! The scripts that the server runs: one a call, over the key of one record. Lua has no numbers
+//! beyond 2^53, so moments and tokens are text there.
 
 use redis::Script;
 

@@ -1,7 +1,7 @@
 //! Asks every invariant of what was written, done and told.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -169,54 +169,8 @@ impl Evidence {
         }
     }
 
-    /// If everything comes through in time, V5, V8 and V13 hold: no lease is lost, a body's word is
-    /// recorded, and no attempt is left to its lease.
-    fn judge_remains(&self, about: &str) {
-        let mut last = HashMap::new();
-        for entry in &self.ledger {
-            let Some(after) = &entry.after else { continue };
-            let before = entry.before.as_deref();
-            let by = match before.filter(|before| is_left(before, after)) {
-                Some(before) => before.attempt_id,
-                None => after.attempt_id,
-            };
-            last.insert((entry.id, by), (entry.at, after));
-        }
-        for (at, record) in last.values() {
-            assert!(
-                record.state != State::Running || record.lease_is_over(*at),
-                "V13, left to its lease: {about}: {record:?}"
-            );
-        }
-        for told in &self.told {
-            let is_lost = matches!(&told.result, Err(Failure::Refused(Error::LeaseLost { .. })));
-            assert!(
-                !is_lost || self.was_released_unheard(told),
-                "V5, nobody took it: {about}: {told:?}"
-            );
-        }
-        for deed in &self.deeds {
-            if let What::Ended(stored, None | Some(Say::Declined)) = &deed.what {
-                assert!(
-                    self.stood(stored).next().is_some(),
-                    "V8, never recorded: {about}: {deed:?}"
-                );
-            }
-        }
-    }
-
-    /// Whether a record was released while this was called. If the answer to the release was lost,
-    /// and the next try failed, the holder cannot know that it stands.
-    fn was_released_unheard(&self, told: &Told) -> bool {
-        let mut meanwhile = self.ledger[told.from..told.to].iter();
-        meanwhile.any(|entry| {
-            let after = entry.after.as_deref();
-            after.is_some_and(|it| it.state == State::Released)
-        })
-    }
-
     /// Every version with this outcome, and where in the ledger it stands.
-    fn stood<'a>(&'a self, stored: &'a str) -> impl Iterator<Item = (usize, &'a Entry)> {
+    pub(super) fn stood<'a>(&'a self, stored: &'a str) -> impl Iterator<Item = (usize, &'a Entry)> {
         self.ledger.iter().enumerate().filter(move |(_, entry)| {
             let after = entry.after.as_ref();
             let outcome = after.and_then(|after| after.outcome.as_ref());
@@ -289,7 +243,7 @@ impl Entry {
 
 /// Whether a takeover that has not begun left what it had found. It does so under the id of no
 /// attempt.
-fn is_left(before: &Record, after: &Record) -> bool {
+pub(super) fn is_left(before: &Record, after: &Record) -> bool {
     after.attempt_id == AttemptId::NOBODY
         && (before.state, after.state) == (State::Running, State::Running)
         && after.attempt + 1 == before.attempt

@@ -15,6 +15,7 @@ mod kept;
 mod messages;
 mod numbers;
 mod outbox;
+mod remains;
 mod rest;
 mod sagas;
 mod seen;
