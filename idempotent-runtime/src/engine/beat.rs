@@ -67,7 +67,13 @@ pub(crate) async fn beat(
                 return BeatResult::Until(sent_at.saturating_add(length / 3));
             }
             Some(Ok(Swap::Refused(snapshot))) => match lease.holding.refused_heartbeat(&snapshot) {
-                Beat::Again(version) => seen = version,
+                Beat::Again(version) => {
+                    // An earlier heartbeat stands, whose answer was lost.
+                    if let Some(record) = &snapshot.record {
+                        lease.lasts(sent_at, record.lease_end.since(snapshot.now));
+                    }
+                    seen = version;
+                }
                 Beat::Over => return BeatResult::Never,
                 Beat::Lost => {
                     if !lease.is_ending() && !lease.is_abandoned() && attempt.lose() {

@@ -75,7 +75,12 @@ impl Lease {
 
     /// Notes that a write which was sent at `sent_at` prolonged the lease.
     pub(crate) fn prolonged(&self, sent_at: Duration) {
-        let ends = micros(sent_at.saturating_add(self.holding.lease()));
+        self.lasts(sent_at, self.holding.lease());
+    }
+
+    /// Notes that a store which was asked at `sent_at` has the lease last for so much longer.
+    pub(crate) fn lasts(&self, sent_at: Duration, left: Duration) {
+        let ends = micros(sent_at.saturating_add(left));
         self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
     }
 

@@ -1,6 +1,7 @@
 //! A store with faults, and a ledger of every version that ever stood in it.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,7 +14,7 @@ use idempotent_runtime::{
     Store, StoreError, StoreErrorKind,
     clock::{Clock, Timer},
     identity::RecordId,
-    record::{Draft, Record, Step, StepNames, Time, Version},
+    record::{AttemptId, Draft, Record, Step, StepNames, Time, Version},
     store::{Snapshot, StepStore, StepWrite, Swap},
     testing::ManualClock,
 };
@@ -36,6 +37,8 @@ pub(super) struct Faults {
 struct Conditions {
     clock: ManualClock,
     rng: Mutex<StdRng>,
+    /// How often the last writes of each attempt came to nothing, in a row.
+    unlucky: Mutex<HashMap<AttemptId, u32>>,
     profile: FaultProfile,
     is_healed: AtomicBool,
     straggling: AtomicUsize,
@@ -75,6 +78,7 @@ impl Faults {
         let conditions = Conditions {
             clock,
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            unlucky: Mutex::default(),
             profile,
             is_healed: AtomicBool::new(false),
             straggling: AtomicUsize::new(0),
@@ -141,13 +145,14 @@ impl Faults {
     async fn through<T: Send + 'static>(
         &self,
         doing: &'static str,
+        writer: Option<AttemptId>,
         act: impl FnOnce(&mut Cells, Time) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         let silence = || StoreError::new(StoreErrorKind::Unavailable, doing);
         if self.is_cut_off.load(Ordering::SeqCst) {
             return Err(silence());
         }
-        let (fault, before, after) = self.conditions.draw();
+        let (fault, before, after) = self.conditions.draw_for(writer);
         self.conditions.cells().faults.push(fault);
         if fault == Fault::Straggles {
             let straggler = Straggler::new(&self.conditions);
@@ -180,6 +185,26 @@ impl Faults {
 }
 
 impl Conditions {
+    /// The same, but under the mild profile no third write of an attempt fails in a row: else a
+    /// lease would now and then be lost by chance.
+    fn draw_for(&self, writer: Option<AttemptId>) -> (Fault, Duration, Duration) {
+        let (fault, before, after) = self.draw();
+        let Some(writer) = writer.filter(|_| self.profile == FaultProfile::Mild) else {
+            return (fault, before, after);
+        };
+        let mut unlucky = self.unlucky.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_a_row = unlucky.entry(writer).or_default();
+        let fault = match *in_a_row {
+            2.. => Fault::None,
+            _ => fault,
+        };
+        *in_a_row = match fault {
+            Fault::None => 0,
+            _ => *in_a_row + 1,
+        };
+        (fault, before, after)
+    }
+
     /// The fate of the next call, and how long it takes to arrive and to be answered.
     fn draw(&self) -> (Fault, Duration, Duration) {
         if self.is_healed.load(Ordering::SeqCst) {
@@ -253,7 +278,7 @@ impl Drop for Straggler {
 impl Store for Faults {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let id = *id;
-        self.through("loading", move |cells, now| cells.look(&id, now))
+        self.through("loading", None, move |cells, now| cells.look(&id, now))
             .await
     }
 
@@ -264,7 +289,8 @@ impl Store for Faults {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let (id, next) = (*id, next.clone());
-        self.through("writing", move |cells, now| {
+        let writer = Some(next.attempt_id);
+        self.through("writing", writer, move |cells, now| {
             cells.swap(id, seen, &next, now)
         })
         .await
@@ -278,12 +304,14 @@ impl Store for Faults {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         self.conditions.pause(at_most.min(LEASE / 10)).await;
-        self.through("waiting", |_, _| ()).await
+        self.through("waiting", None, |_, _| ()).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        self.through("purging", move |cells, now| cells.purge(limit, keep, now))
-            .await
+        self.through("purging", None, move |cells, now| {
+            cells.purge(limit, keep, now)
+        })
+        .await
     }
 
     async fn scan(
@@ -291,7 +319,7 @@ impl Store for Faults {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        self.through("listing", move |cells, _| {
+        self.through("listing", None, move |cells, _| {
             let behind = |id: &RecordId| after.is_none_or(|after| *id > after);
             let listed = cells.standing.iter().filter(|(id, _)| behind(id));
             let listed = listed.take(limit as usize);
@@ -316,7 +344,7 @@ impl StepStore for Faults {
     ) -> Result<Vec<Arc<Step>>, StoreError> {
         let (call, names) = (*call, names.clone());
         let look = move |cells: &mut Cells, _| cells.find_steps(&call, &names);
-        self.through("looking at steps", look).await
+        self.through("looking at steps", None, look).await
     }
 
     async fn write_step(
@@ -327,6 +355,6 @@ impl StepStore for Faults {
     ) -> Result<StepWrite, StoreError> {
         let (call, next) = (*call, Arc::new(next.clone()));
         let write = move |cells: &mut Cells, now| cells.put_step(call, seen, next, now);
-        self.through("writing a step", write).await
+        self.through("writing a step", None, write).await
     }
 }

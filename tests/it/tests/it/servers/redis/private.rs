@@ -95,7 +95,7 @@ impl Private {
     /// The only record's key.
     pub(super) async fn key(&self) -> String {
         let mut keys: Vec<String> = self.ask("KEYS idempotent:*").await;
-        keys.retain(|key| !key.contains('@'));
+        keys.retain(|key| !key.contains("attention@"));
         assert_eq!(keys.len(), 1, "one record: {keys:?}");
         keys[0].clone()
     }
