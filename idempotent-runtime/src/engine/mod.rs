@@ -13,7 +13,6 @@
 pub(crate) mod attempt;
 pub(crate) mod beat;
 pub(crate) mod ending;
-pub(crate) mod failing;
 pub(crate) mod heartbeat;
 #[cfg(feature = "_sql")]
 pub(crate) mod in_process;
@@ -36,7 +35,6 @@ use std::sync::{Mutex, Weak};
 #[cfg(feature = "_sql")]
 use self::in_process::InProcess;
 use self::{
-    failing::Failing,
     heartbeat::Heartbeats,
     observe::Observers,
     parts::{Defaults, Parts},
@@ -49,7 +47,6 @@ pub(crate) struct Engine {
     id: u64,
     pub(crate) parts: Parts,
     heartbeats: Heartbeats,
-    failing: Failing,
     #[cfg(feature = "_sql")]
     in_process: InProcess,
     /// The relays that look for messages after a commit.
@@ -70,7 +67,6 @@ impl Engine {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             parts,
             heartbeats,
-            failing: Failing::default(),
             #[cfg(feature = "_sql")]
             in_process: InProcess::default(),
             #[cfg(feature = "_sql")]
@@ -109,11 +105,6 @@ impl Engine {
 
     pub(crate) fn heartbeats(&self) -> &Heartbeats {
         &self.heartbeats
-    }
-
-    /// The numbers whose calls fail.
-    pub(crate) fn failing(&self) -> &Failing {
-        &self.failing
     }
 
     /// The calls of this process that run in transactions.

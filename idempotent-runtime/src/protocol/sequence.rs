@@ -25,6 +25,7 @@
 //! be past.
 
 mod claim;
+mod failing;
 mod holding;
 mod settle;
 mod stored;
@@ -34,6 +35,7 @@ mod tests;
 use std::time::Duration;
 
 pub use self::{
+    failing::{FailingNumber, note_failure},
     holding::{StreamEnding, StreamHolding, StreamRefusal},
     settle::{NextNumber, StreamSettlement, end_next, settle, skip},
     stored::{Damaged, LastValue, StoredStream},

@@ -23,7 +23,7 @@ pub use self::{
     settings::{AcceptGaps, FromFirst, GapRule, NoRule, Sequence},
     settle::{SettleNumber, SkipNumber},
 };
-pub use crate::engine::failing::FailingNumber;
+pub use crate::protocol::sequence::FailingNumber;
 use crate::{
     handle::Idempotency,
     key::{Key, KeyPart},

@@ -26,16 +26,23 @@ pub struct NumberedCall<P = Released> {
     pub(super) operation: Arc<str>,
     pub(super) on_error: P,
     pub(super) number: u64,
+    pub(super) keeps_error_text: bool,
 }
 
 impl NumberedCall {
-    pub(super) fn new(mut call: Call, number: u64, operation: Arc<str>) -> Self {
+    pub(super) fn new(
+        mut call: Call,
+        number: u64,
+        operation: Arc<str>,
+        keeps_error_text: bool,
+    ) -> Self {
         call.fingerprint(&number);
         Self {
             call,
             operation,
             on_error: Released,
             number,
+            keeps_error_text,
         }
     }
 }
@@ -72,6 +79,7 @@ impl<P> NumberedCall<P> {
             call: self.call,
             operation: self.operation,
             number: self.number,
+            keeps_error_text: self.keeps_error_text,
         }
     }
 
@@ -108,14 +116,16 @@ impl<P> NumberedCall<P> {
         let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed::whole(&recorder);
         let described = self.call.describe();
-        let tried = Tried::of(&described, self.number);
+        let tried = Tried::of(&described, self.number, self.keeps_error_text);
         let body = |attempt| {
             let body = body(attempt);
             async move { body.await.map_err(Failure::Handler) }
         };
         let (result, report) = run(described, typed, body).await;
-        if let Some(tried) = tried {
-            tried.ended(&result, recorder.noted());
+        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
+        if let Some(failed) = failed {
+            // Boxed, so that the future of every number does not hold room for it.
+            Box::pin(failed.note()).await;
         }
         decide(&self.operation, result, &report)
     }

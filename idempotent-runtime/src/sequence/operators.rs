@@ -8,12 +8,11 @@ use super::{
     settle::{SettleNumber, SkipNumber, stored},
 };
 use crate::{
-    engine::failing::FailingNumber,
     error::{Error, NotSettled},
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     handle::{Idempotency, identity},
     identity::RecordId,
-    protocol::sequence::NumberState,
+    protocol::sequence::{FailingNumber, NumberState},
     record::{Note, Record, Subject},
 };
 
@@ -26,8 +25,7 @@ pub struct Position {
     pub last: Option<u64>,
     /// The number that is held, or at which the stream stops.
     pub running: Option<RunningNumber>,
-    /// The number that fails each time it comes, so that the stream stays where it is. Each handle
-    /// counts the failures of its own calls, and forgets them with its process.
+    /// The number that fails each time it comes, so that the stream stays where it is.
     pub failing: Option<FailingNumber>,
 }
 
@@ -79,22 +77,15 @@ impl<G> Sequence<G> {
         let (id, _) = self.subject()?;
         let snapshot = self.handle.store().load(&id).await?;
         let now = snapshot.now;
-        let failing = self.handle.engine().failing().of(&id);
-        let failing = failing.map(|(failing, _)| failing);
-        let begun = snapshot
-            .record
-            .map(|it| Ok::<_, Error>((stored(&it)?.stream, it)));
+        let begun = snapshot.record.map(|it| Ok::<_, Error>((stored(&it)?, it)));
         let begun = begun.transpose()?;
-        let Some((stream, record)) = begun.filter(|(stream, _)| !stream.is_expired(now)) else {
-            return Ok(Position {
-                failing,
-                ..Position::default()
-            });
+        let Some((stands, record)) = begun.filter(|(it, _)| !it.stream.is_expired(now)) else {
+            return Ok(Position::default());
         };
-        let last = stream.last.map(|last| last.number);
+        let stream = stands.stream;
         Ok(Position {
-            last,
-            failing: failing.filter(|failing| last < Some(failing.number)),
+            last: stream.last.map(|last| last.number),
+            failing: stands.failing.map(|failing| FailingNumber::clone(&failing)),
             running: stream.running.map(|running| RunningNumber {
                 number: running.number,
                 since: now.since(record.created),
@@ -155,8 +146,8 @@ impl<G> Sequence<G> {
     ///
     /// * one that is parked, or whose holder vanished and which may run again;
     /// * the next one, which no call holds: it fails each time, or never comes, because its source
-    ///   rolled it back. The sequence says [`first`](Sequence::first) then. Without that, the calls
-    ///   of this handle must have failed.
+    ///   rolled it back. The sequence says [`first`](Sequence::first) then. Without that, the
+    ///   stream must name it as [`failing`](Position::failing).
     ///
     /// # Errors
     ///

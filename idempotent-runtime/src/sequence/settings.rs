@@ -44,6 +44,7 @@ pub struct Sequence<G = NoRule> {
     /// The number that the stream begins with, where that was said.
     pub(super) first: Option<u64>,
     pub(super) mistake: Option<Error>,
+    keeps_error_text: bool,
     gaps: G,
 }
 
@@ -102,6 +103,7 @@ impl Sequence {
             mistake: empty.then_some(Error::InvalidPolicy(
                 "the name of the sequence is empty: give it a stable one, such as `accounts`",
             )),
+            keeps_error_text: false,
             gaps: NoRule,
         }
     }
@@ -175,6 +177,11 @@ impl<G> Sequence<G> {
         expires_after(it, after: impl IntoDuration) {
             it.expires_after = read(after, &mut it.mistake).or(it.expires_after);
         }
+
+        /// Keeps the text of the last error of a number that fails, of at most 1,000 bytes, in the
+        /// note of the stream. Without this, the note has the type of the error alone: a text may
+        /// hold data of customers.
+        keep_error_text(it) { it.keeps_error_text = true }
     }
 
     /// Begins with a call of the stream, by its number. A number is a `u64`: anything else does not
@@ -209,7 +216,7 @@ impl<G> Sequence<G> {
             patience,
             expires_after: self.expires_after,
         });
-        NumberedCall::new(call, number, self.operation)
+        NumberedCall::new(call, number, self.operation, self.keeps_error_text)
     }
 
     fn with<H>(self, gaps: H) -> Sequence<H> {
@@ -223,6 +230,7 @@ impl<G> Sequence<G> {
             expires_after: self.expires_after,
             first: self.first,
             mistake: self.mistake,
+            keeps_error_text: self.keeps_error_text,
         }
     }
 }

@@ -144,7 +144,7 @@ impl<'a> SettleNumber<'a> {
                 Some(it) => sequence::settle(stream, number, it, now, Version::random()),
                 None => skip(stream, number, now, Version::random()),
             });
-            let next = || self.next(&id, stands.as_ref(), record, answer, now);
+            let next = || self.next(stands.as_ref(), record, answer, now);
             let (draft, subject) = match begun.map(|draft| (draft, None)).or_else(next) {
                 Some((draft, ends)) => (draft, ends.map(|it| about(&subject, it))),
                 None => return Err(not(why_not(stream, number, now))),
@@ -152,20 +152,21 @@ impl<'a> SettleNumber<'a> {
             let holder = record.map_or_else(|| handle.holder(), |record| record.holder.clone());
             let value = value.clone();
             let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);
-            Ok(Some(draft.noted(note.clone())))
+            Ok(Some(match &note {
+                Some(note) => draft.noted(Some(Arc::clone(note))),
+                None => draft,
+            }))
         };
         let (place, meant) = ((&self.operation, &id), self.for_version);
         if !handle.settled(place, meant, change, settled).await? {
             return Err(not(NotSettled::UnknownKey));
         }
-        handle.engine().failing().forget(&id, number);
         Ok(())
     }
 
     /// The draft that ends the next number so, with the fingerprint of its copies.
     fn next(
         &self,
-        id: &RecordId,
         stands: Option<&StoredStream>,
         record: Option<&Record>,
         answer: Option<CopyAnswer>,
@@ -173,13 +174,13 @@ impl<'a> SettleNumber<'a> {
     ) -> Option<(StreamDraft, Option<Fingerprint>)> {
         let answer = answer?;
         let stream = stands.map(|stored| &stored.stream);
-        let failing = self.handle.engine().failing().of(id);
-        let failed = failing.filter(|(failing, _)| failing.number == self.number);
+        let failing = stands.and_then(|stands| stands.failing.as_ref());
+        let has_failed = failing.is_some_and(|failing| failing.number == self.number);
         // The subject of a stream at rest is that of the number which was begun last.
         let last = stream.and_then(|stream| stream.last);
         let begun = record.map(|record| record.subject.fingerprint.fingerprint());
-        let begun = begun.filter(|it| last.is_none_or(|last| last.fingerprint != *it));
-        let known = failed.as_ref().map(|(_, it)| *it).or(begun);
+        let known =
+            begun.filter(|it| has_failed || last.is_none_or(|last| last.fingerprint != *it));
         let fingerprint = match answer {
             CopyAnswer::Skipped => known.unwrap_or(Fingerprint::from_bytes([0; 32])),
             CopyAnswer::Recorded(_) => known?,
@@ -188,7 +189,7 @@ impl<'a> SettleNumber<'a> {
             number: self.number,
             fingerprint,
             first: self.first,
-            has_failed: failed.is_some(),
+            has_failed,
             expires_after: self.expires_after,
         };
         let draft = end_next(stream, &next, answer, now, Version::random())?;

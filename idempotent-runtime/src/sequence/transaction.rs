@@ -6,7 +6,7 @@ use sqlx::{Database, Transaction};
 
 use super::{
     decision::{Decision, decide},
-    failing::Tried,
+    failing::{Failed, Tried},
     numbered::NumberedCall,
 };
 use crate::{
@@ -53,14 +53,16 @@ impl<P> NumberedCall<P> {
         let described = self.call.describe();
         let recorder = VerdictRecorder::exact(self.on_error);
         let typed = Typed::whole(&recorder);
-        let tried = Tried::of(&described, self.number);
+        let tried = Tried::of(&described, self.number, self.keeps_error_text);
         let settings = pool.into_transact().map_retry_if(HandlerErrors);
         let body = async move |tx: &mut <D::Database as Database>::Connection| {
             body(tx).await.map_err(Failure::Handler)
         };
         let (result, report) = transact(described, typed, settings, body).await;
-        if let Some(tried) = tried {
-            tried.ended(&result, recorder.noted());
+        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
+        if let Some(failed) = failed {
+            // Boxed, so that the future of every number does not hold room for it.
+            Box::pin(failed.note()).await;
         }
         decide(&self.operation, result, &report)
     }
@@ -86,7 +88,7 @@ impl<P> NumberedCall<P> {
         self.call.in_transaction(false);
         let operation = self.operation;
         let described = self.call.describe();
-        let tried = Tried::of(&described, self.number);
+        let tried = Tried::of(&described, self.number, self.keeps_error_text);
         let moves = described.as_ref().ok().map(|call| Moved {
             handle: call.request.handle.clone(),
             id: call.request.id,
@@ -102,10 +104,7 @@ impl<P> NumberedCall<P> {
             version: finished.written,
             ..moves
         });
-        if let Some(tried) = tried.filter(|_| result.is_err()) {
-            // A value is not applied before the commit.
-            tried.ended(&result, recorder.noted());
-        }
+        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
         let is_own = matches!(result, Err(Failure::Handler(_)));
         let is_recorded = match report {
             CallReport::Executed { recorded, .. } => {
@@ -130,6 +129,7 @@ impl<P> NumberedCall<P> {
             operation,
             decided,
             commits,
+            failed,
             moved: moves.filter(|_| is_there && has_record),
         }
     }
@@ -173,6 +173,7 @@ pub struct StagedNumber<T, E> {
     operation: Arc<str>,
     decided: Result<Decision<T>, E>,
     commits: bool,
+    failed: Option<Failed>,
     moved: Option<Moved>,
 }
 
@@ -209,6 +210,7 @@ impl<T, E> StagedNumber<T, E> {
             operation,
             decided,
             commits,
+            failed,
             moved,
         } = self;
         // Postgres answers the COMMIT of a transaction in which a statement failed as if all was
@@ -219,6 +221,9 @@ impl<T, E> StagedNumber<T, E> {
         if !commits || is_aborted {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
+            if let Some(failed) = failed {
+                Box::pin(failed.note()).await;
+            }
             return if is_aborted {
                 ended(operation)
             } else {

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    Applied, BegunNumber, CopyAnswer, LastChange, NumberState, Passed, Stream, StreamDraft,
+    Applied, BegunNumber, CopyAnswer, FailingNumber, LastChange, NumberState, Passed, Stream,
+    StreamDraft,
 };
 use crate::{
     fingerprint::Fingerprint,
@@ -36,6 +37,8 @@ pub struct StoredStream {
     pub stream: Stream,
     /// The outcome of the last number; empty where there is none.
     pub value: LastValue,
+    /// The number that fails each time it comes, where the note of the record names one.
+    pub failing: Option<Arc<FailingNumber>>,
 }
 
 /// The bytes of an outcome. Its kind stands in the stream.
@@ -113,7 +116,16 @@ impl StoredStream {
             lease_end: record.lease_end,
             expires: stands_at_all(record),
         };
-        Ok(Self { stream, value })
+        let failing = record
+            .note
+            .as_deref()
+            .and_then(FailingNumber::read)
+            .map(Arc::new);
+        Ok(Self {
+            stream,
+            value,
+            failing,
+        })
     }
 
     /// Whether the number that runs passed a smaller one, whose holder vanished.
@@ -147,6 +159,11 @@ impl StoredStream {
             LastChange::Forget => (None, &none),
         };
         let running = draft.running.as_ref();
+        // Once another number is begun, the subject is not that of this one any more.
+        let failing = before
+            .and_then(|it| it.failing.as_ref())
+            .filter(|_| draft.last == LastChange::Keep)
+            .filter(|failing| running.is_none_or(|it| it.number == failing.number));
         RecordDraft {
             version: draft.version,
             subject,
@@ -164,7 +181,7 @@ impl StoredStream {
                 schema: LAYOUT,
                 bytes: write(last, value, running).into(),
             }),
-            note: None,
+            note: failing.map(|failing| Arc::new(failing.note())),
         }
     }
 }

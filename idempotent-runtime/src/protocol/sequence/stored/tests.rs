@@ -62,6 +62,7 @@ fn stored(
             expires,
         },
         value: last.map_or_else(LastValue::default, |_| value()),
+        failing: None,
     }
 }
 

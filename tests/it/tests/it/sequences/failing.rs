@@ -1,8 +1,9 @@
 //! Numbers that fail each time, and numbers that never come: both are told, and used up by hand.
 
 use idempotent_runtime::{
-    Error, NotSettled, RecordChange,
+    Error, NotSettled, RecordChange, StoreErrorKind,
     sequence::{Decision, FailingNumber},
+    testing::{On, StoreOperation},
     transaction::SqlDatabase,
 };
 
@@ -18,6 +19,10 @@ use crate::{
 on_every_store![
     mend_21_a_number_that_fails_each_time_is_shown_and_skipped,
     mend_21_a_number_counts_its_own_failures_alone,
+    failures_are_counted_whichever_process_runs_the_number,
+    the_text_of_an_error_is_kept_where_that_is_said,
+    a_larger_number_that_fails_is_settled_where_gaps_are_accepted,
+    a_failure_that_cannot_be_kept_is_told_all_the_same,
     mend_21_a_number_that_fails_is_settled_with_an_outcome,
     mend_21_a_number_that_fails_after_a_takeover_is_skipped,
     mend_21_a_refusal_names_the_number_that_is_uncertain,
@@ -65,7 +70,8 @@ async fn mend_21_a_number_that_fails_each_time_is_shown_and_skipped(world: World
             fail(&owner, number).await;
             let told = failing(&owner).await.expect("it fails");
             assert_eq!((told.number, told.attempts), (number, attempts));
-            assert_eq!(&*told.last_error, "refused for good");
+            assert!(told.kind.ends_with("::ApplyError"), "{told:?}");
+            assert_eq!(told.last_error, None);
             let lines = usize::from(attempts >= 3);
             assert_eq!(said.text().matches("fails again").count(), lines);
         }
@@ -96,6 +102,61 @@ async fn mend_21_a_number_that_fails_each_time_is_shown_and_skipped(world: World
     assert_eq!(failing(&owner).await, None);
     assert_decided(apply(&world, &stream, 2).await, Decision::Past { last: 2 });
     assert_applied(apply(&world, &stream, 3).await, 3);
+}
+
+async fn failures_are_counted_whichever_process_runs_the_number(world: World) {
+    for failed in 1..=4 {
+        fail(&world.owner().await, 1).await;
+        let operator = world.owner().await;
+        let told = failing(&operator).await.expect("it fails");
+        assert_eq!((told.number, told.attempts), (1, failed));
+        let note = world.record().await.note.clone().expect("a note");
+        assert_eq!(note.by, None);
+        let text = format!("number 1 failed, attempts {failed}, last with ");
+        assert!(note.text.starts_with(&text), "{note:?}");
+        assert!(!note.text.contains("refused"), "{note:?}");
+    }
+    let operator = world.owner().await;
+    // While it runs, it is still shown.
+    let (gate, task) = begin(&operator, &account(&operator), 1).await;
+    assert_eq!(failing(&operator).await.map(|it| it.attempts), Some(4));
+    let runs = account(&operator).skip(1).await;
+    assert_eq!(not_settled(runs), Some(NotSettled::StillRunning));
+    gate.open();
+    assert_applied(task.await.expect("no panic"), 1);
+    assert_eq!(failing(&operator).await, None);
+    assert_eq!(world.record().await.note, None);
+}
+
+async fn the_text_of_an_error_is_kept_where_that_is_said(world: World) {
+    let owner = world.owner().await;
+    let call = account(&owner).keep_error_text().number(1);
+    let failed = call.run(async |_| Err::<u64, _>(ApplyError::Refused)).await;
+    assert!(failed.is_err());
+    let told = failing(&owner).await.expect("it fails");
+    assert_eq!(told.last_error.as_deref(), Some("refused for good"));
+}
+
+async fn a_larger_number_that_fails_is_settled_where_gaps_are_accepted(world: World) {
+    let (owner, operator) = (world.owner().await, world.owner().await);
+    let stream = |of: &Owner| of.idem.sequence("accounts", "account-7").accept_gaps();
+    let call = stream(&owner).number(5).arguments(&50);
+    let failed = call.run(async |_| Err::<u64, _>(ApplyError::Refused)).await;
+    assert!(failed.is_err());
+    let other = stream(&operator).settle(4).as_done().await;
+    assert_eq!(not_settled(other), Some(NotSettled::OtherNumber));
+    let settled = stream(&operator).settle(5).with_value(&50_u64).await;
+    settled.expect("it failed");
+    let copy = stream(&owner).number(5).arguments(&50);
+    let copy = copy.run(async |_| Ok(0)).await;
+    assert_decided(copy, Decision::Replayed(50));
+}
+
+async fn a_failure_that_cannot_be_kept_is_told_all_the_same(world: World) {
+    let owner = world.owner().await;
+    owner.fails(StoreOperation::Load, On::Every, StoreErrorKind::Other);
+    fail(&owner, 1).await;
+    assert_eq!(failing(&world.owner().await).await, None);
 }
 
 /// The handle that counts has not seen how the number before it ended.
