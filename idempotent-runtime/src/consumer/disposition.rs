@@ -14,6 +14,7 @@ use crate::{
     observe::{CallReport, FrontEndEvent},
     outcome::OutOfOrder,
     policy::Verdict,
+    record::Subject,
     request::INBOX,
     sha256::sha256,
 };
@@ -247,6 +248,7 @@ pub(super) struct Decided {
     pub(super) settings: Arc<Settings>,
     pub(super) message: Option<Key>,
     pub(super) record: Option<RecordId>,
+    pub(super) subject: Option<Arc<Subject>>,
 }
 
 impl Decided {

@@ -253,6 +253,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
 
     /// Makes a dead letter of it before its call is made.
     pub(super) fn refused(&self, reason: DeadLetterReason, error: BoxError) -> Disposition {
+        let (record, subject) = self.identity().unzip();
         let decided = Decided {
             disposition: Disposition::DeadLetter {
                 reason,
@@ -260,7 +261,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
             },
             settings: Arc::clone(&self.it.settings),
             message: self.it.message.clone(),
-            record: self.identity().map(|(id, _)| id),
+            record,
+            subject,
         };
         decided.tell()
     }
@@ -272,7 +274,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
         P: OnError<E>,
         C: AsyncFnOnce(DescribedCall, &VerdictRecorder<P>) -> (Result<(), Failure<E>>, CallReport),
     {
-        self.decide(hold, call).await.tell()
+        self.decide(hold, call).await.told().await
     }
 
     /// The same, before anyone is told.
@@ -284,11 +286,15 @@ impl<'a, P, N> Delivery<'a, P, N> {
     {
         let (settings, recorder) = (self.it.settings, VerdictRecorder::new(self.on_error));
         let message = self.it.message;
-        let decided = |disposition, record| Decided {
-            disposition,
-            settings: Arc::clone(&settings),
-            message,
-            record,
+        let decided = |disposition, about: Option<(RecordId, Option<Arc<Subject>>)>| {
+            let (record, subject) = about.unzip();
+            Decided {
+                disposition,
+                settings: Arc::clone(&settings),
+                message,
+                record,
+                subject: subject.flatten(),
+            }
         };
         let mut judge = Judge {
             settings: &settings,
@@ -305,8 +311,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
         };
         let id = request.id;
         let subject = request.subject();
-        if let Some(disposition) = earlier(&judge, &self.it.redriven, subject).await {
-            return decided(disposition, Some(id));
+        if let Some(disposition) = earlier(&judge, &self.it.redriven, subject.clone()).await {
+            return decided(disposition, Some((id, subject)));
         }
         let ended = call(Ok(ActiveCall::new(request)), &recorder);
         let timer = settings.handle.timer();
@@ -320,8 +326,8 @@ impl<'a, P, N> Delivery<'a, P, N> {
             false => judge.judge(result, &report),
         };
         if hold.keeps_undos() {
-            return decided(judge.park(disposition, &id).await, Some(id));
+            return decided(judge.park(disposition, &id).await, Some((id, subject)));
         }
-        decided(disposition, Some(id))
+        decided(disposition, Some((id, subject)))
     }
 }

@@ -6,6 +6,7 @@
 //! outcome, or the hold of another delivery, is known to stand.
 
 mod batch;
+mod dead_letters;
 mod disposition;
 mod earlier;
 pub(crate) mod failure;

@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub(super) max_deliveries: u32,
     pub(super) concurrency: usize,
     pub(super) on_failure: OnFailure,
+    /// For how long the record of a dead letter stays, at least.
+    pub(super) keep_dead_letters: Option<Duration>,
 }
 
 impl Settings {
@@ -55,6 +57,7 @@ impl Settings {
 /// | `concurrency` | 16 |
 /// | `in_flight` | reject |
 /// | `on_failure` | dead letter |
+/// | `keep_dead_letters` | only as long as its record stands by itself, if it has one |
 /// | `scope` | none |
 /// | `lease`, `on_crash`, `max_takeovers` | those of the handle |
 #[derive(Debug)]
@@ -90,6 +93,7 @@ impl ConsumerBuilder {
                 max_deliveries: 20,
                 concurrency: 16,
                 on_failure: OnFailure::default(),
+                keep_dead_letters: None,
             },
             ttl: None,
             downtime: DAY,
@@ -169,6 +173,16 @@ impl ConsumerBuilder {
 
         /// Sets what becomes of a message whose `Err` is recorded.
         on_failure(it, on_failure: OnFailure) { it.settings.on_failure = on_failure }
+
+        /// Has each dead letter leave a record for at least this long, `"30d"` or a `Duration`:
+        /// [`Consumer::lookup`] finds it by the id of the message, and lists by the consumer. Its
+        /// note names the reason. It costs two round trips a dead letter. Where the store fails
+        /// then, the message comes again. A message without an id leaves none, nor does one of a
+        /// batch whose id another message of the batch has.
+        keep_dead_letters(it, kept: impl IntoDuration) {
+            let kept = read(kept, &mut it.mistake);
+            it.settings.keep_dead_letters = kept.or(it.settings.keep_dead_letters);
+        }
     }
 
     /// Makes the consumer.
@@ -203,6 +217,15 @@ impl ConsumerBuilder {
             Some(_) => {}
         }
         let mut settings = self.settings;
+        let none = Duration::from_millis(1);
+        if settings
+            .keep_dead_letters
+            .is_some_and(|kept| kept < none || kept > LONGEST)
+        {
+            return Err(Error::InvalidPolicy(
+                "`keep_dead_letters` is how long a dead letter is kept: give at least a millisecond and at most a hundred years",
+            ));
+        }
         let ttl = ttl.saturating_add(self.downtime).min(LONGEST);
         settings.policy.ttl = Some(ttl);
         let (lease, defaults) = (settings.policy.lease, settings.handle.defaults());

@@ -179,7 +179,7 @@ impl StagedMessage {
                     .into(),
             );
         }
-        decided.tell()
+        decided.told().await
     }
 }
 

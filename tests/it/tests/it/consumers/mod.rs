@@ -5,6 +5,7 @@ mod batches;
 mod holds;
 mod holds_in_transactions;
 mod kafka;
+mod kept;
 mod leases;
 mod nested;
 mod redrives;

@@ -34,6 +34,7 @@ on_every_database![
     a_conflict_is_tried_again_before_the_message_is,
     mend_06_an_older_record_is_no_proof_of_a_commit,
     mend_06_a_replay_of_what_is_not_committed_is_no_acknowledgement,
+    a_dead_letter_that_rolled_back_leaves_a_record,
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -359,4 +360,27 @@ async fn a_conflict_is_tried_again_before_the_message_is<S: Shop<Database: SqlDa
     assert_ack(disposition, false);
     assert_eq!(runs.into_inner(), 2);
     assert_eq!(shop.orders().await, [7]);
+}
+
+/// In a transaction of the call's, and in one of the caller's.
+async fn a_dead_letter_that_rolled_back_leaves_a_record<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let consumer = idem.consumer("orders").broker_retention("3d");
+    let consumer = consumer.max_deliveries(1).keep_dead_letters("30d");
+    let consumer = consumer.build().expect("a consumer");
+    let dead = place(&shop, &consumer, 0, 1).await;
+    assert_dead(dead, DeadLetterReason::Exhausted);
+
+    let mut tx = shop.begin().await.expect("a transaction");
+    let message = consumer.message(&1).without_payload().delivery(1);
+    let staged = message.run_in(&mut *tx, async |_| Err::<(), _>("sold out"));
+    let dead = staged.await.commit(tx).await;
+    assert_dead(dead, DeadLetterReason::Exhausted);
+
+    for item in [0, 1] {
+        let row = consumer.lookup(&item).await.expect("the store answers");
+        let note = row.expect("it is kept").note.expect("a note");
+        assert_eq!(&*note.text, "dead letter: exhausted");
+    }
+    assert!(shop.orders().await.is_empty());
 }

@@ -1,0 +1,151 @@
+//! Keeps dead letters: the record of each one stands for as long as the consumer says, with the
+//! reason in its note.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Consumer,
+    disposition::{DeadLetterReason, Decided, Disposition},
+};
+use crate::{
+    error::Error,
+    handle::put,
+    identity::RecordId,
+    key::{Key, KeyPart},
+    operate::RecordRow,
+    record::{
+        AttemptId, Draft, FencingToken, Moment, Note, Record, State, Time, TokenRule, Version,
+    },
+    store::{ListedRecord, Swap},
+};
+
+impl Consumer {
+    /// Returns the record of a message; `None` where none stands. A dead letter has its reason in
+    /// the note, where the consumer [keeps](super::ConsumerBuilder::keep_dead_letters) them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] where the id cannot be a key, [`Error::Store`] where the store fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Idempotency, record::State};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), idempotent_runtime::BoxError> {
+    /// # let idem = Idempotency::memory();
+    /// let consumer = idem.consumer("billing").broker_retention("3d").max_deliveries(1);
+    /// let consumer = consumer.keep_dead_letters("30d").build()?;
+    /// let message = consumer.message("message-7").without_payload().delivery(1);
+    /// let _dead = message.run(async |_| Err::<(), _>("no such account")).await;
+    ///
+    /// let row = consumer.lookup("message-7").await?.expect("it is kept");
+    /// assert_eq!(row.state, State::Released);
+    /// assert_eq!(&*row.note.expect("a reason").text, "dead letter: exhausted");
+    /// # Ok(()) }
+    /// ```
+    pub async fn lookup<K: KeyPart + ?Sized>(&self, id: &K) -> Result<Option<RecordRow>, Error> {
+        let (operation, scope) = (&self.0.operation, self.0.scope.as_ref());
+        let key = Key::from_part(id).map_err(Error::invalid_key(operation, "key"))?;
+        let id = RecordId::new(operation, scope.map(Key::framed), key.framed());
+        let record = self.0.handle.store().load(&id).await?.record;
+        Ok(record.map(|record| RecordRow::from(&ListedRecord::of(id, &record))))
+    }
+}
+
+impl Decided {
+    /// Keeps a dead letter, and tells of it. A message whose record is not taken comes again.
+    pub(super) async fn told(mut self) -> Disposition {
+        if let Disposition::DeadLetter { reason, .. } = &self.disposition
+            && let Some(kept) = self.settings.keep_dead_letters
+            && let Err(error) = self.keep(*reason, kept).await
+        {
+            self.disposition = Disposition::Retry {
+                after: Duration::from_secs(1),
+                error: Some(error.into()),
+            };
+        }
+        self.tell()
+    }
+
+    async fn keep(&self, reason: DeadLetterReason, kept: Duration) -> Result<(), Error> {
+        let Some(id) = &self.record else {
+            return Ok(());
+        };
+        let handle = &self.settings.handle;
+        let note = Arc::new(Note {
+            by: None,
+            text: format!("dead letter: {reason}").into(),
+        });
+        let mut snapshot = handle.store().load(id).await?;
+        loop {
+            let record = snapshot.record.as_deref();
+            let draft = match record {
+                Some(record) => over(record, &note, kept, snapshot.now),
+                None => Some(self.anew(&note, kept)),
+            };
+            let Some(draft) = draft.map(|it| it.kept(handle.defaults().audit_retention)) else {
+                return Ok(());
+            };
+            match put(handle, id, record.map(|it| it.version), &draft).await? {
+                Swap::Applied(_) => return Ok(()),
+                Swap::Refused(stands) => snapshot = stands,
+            }
+        }
+    }
+
+    /// The record of a message of which nothing stands.
+    fn anew(&self, note: &Arc<Note>, kept: Duration) -> Draft {
+        Draft {
+            version: Version::random(),
+            subject: self.subject.clone(),
+            state: State::Released,
+            token: TokenRule::Above(FencingToken::from_u64(0)),
+            attempt: 1,
+            attempt_id: AttemptId::NOBODY,
+            holder: self.settings.handle.holder(),
+            on_crash: self.settings.on_crash(),
+            lease: Moment::In(Duration::ZERO),
+            expires: Moment::In(kept),
+            keep: Duration::ZERO,
+            outcome: None,
+            note: Some(Arc::clone(note)),
+        }
+    }
+}
+
+/// The draft that changes nothing but the note and the end; `None` where a call may hold the
+/// record, or it is as it should be. An operator's note stays.
+fn over(record: &Record, note: &Arc<Note>, kept: Duration, now: Time) -> Option<Draft> {
+    if matches!(record.state, State::Running | State::Undoing) {
+        return None;
+    }
+    let is_kept = record.expires.since(now) >= kept;
+    let stands = record.note.as_ref();
+    if is_kept && stands == Some(note) {
+        return None;
+    }
+    let note = stands.filter(|it| it.by.is_some()).unwrap_or(note);
+    Some(Draft {
+        version: Version::random(),
+        subject: None,
+        state: record.state,
+        token: TokenRule::Keep,
+        attempt: record.attempt,
+        attempt_id: record.attempt_id,
+        holder: record.holder.clone(),
+        on_crash: record.on_crash,
+        lease: Moment::Keep,
+        expires: match is_kept || matches!(record.state, State::Uncertain | State::Parked) {
+            true => Moment::Keep,
+            false => Moment::In(kept),
+        },
+        keep: Duration::ZERO,
+        outcome: record.outcome.clone(),
+        note: Some(Arc::clone(note)),
+    })
+}
