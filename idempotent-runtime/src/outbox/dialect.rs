@@ -119,6 +119,11 @@ pub(crate) mod sealed {
             format!("{column} = {}", Self::bytes(bytes))
         }
 
+        /// The condition under which these bytes are a part of a column.
+        fn contains(column: &str, part: &[u8]) -> String {
+            format!("instr({column}, {}) > 0", Self::bytes(part))
+        }
+
         /// Whether [`write`](Self::write) finds out that no transaction is open.
         const FINDS_OUT: bool = false;
 

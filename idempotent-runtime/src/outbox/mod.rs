@@ -11,7 +11,9 @@
 mod dialect;
 mod message;
 mod operators;
+mod parked;
 mod purge;
+mod rejected;
 mod relay;
 mod send;
 mod tables;
@@ -25,7 +27,9 @@ use self::tables::Tables;
 pub use self::{
     dialect::OutboxDatabase,
     message::Message,
-    operators::{KeyAct, Parked},
+    operators::KeyAct,
+    parked::{Parked, ParkedKeys, ResumeKeys},
+    rejected::{Rejected, RejectedAct, RejectedMessages},
     relay::{Envelope, OnPoison, PublishError, Publisher, Relay, RelayBuilder},
 };
 pub use crate::error::MessageError;

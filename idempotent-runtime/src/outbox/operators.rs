@@ -1,4 +1,4 @@
-//! Operators look at keys that are parked, and have them go on.
+//! Acts of operators on a key that is parked: it goes on, with its oldest message or behind it.
 
 use std::{pin::Pin, time::Duration};
 
@@ -15,75 +15,13 @@ use crate::{
     transaction::Isolation,
 };
 
-/// A key that is parked: its oldest message was rejected too often. Messages behind it wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Parked {
-    /// The key.
-    pub key: String,
-    /// The topic of the oldest message; empty where another relay has confirmed it since, and
-    /// there is none any more.
-    pub topic: String,
-    /// The id of the oldest message.
-    pub id: String,
-    /// Why it was rejected last.
-    pub reason: String,
-    /// For how long it has been parked, by the database's clock.
-    pub since: Duration,
-    /// How many messages it has, up to 1,000.
-    pub messages: u64,
-}
+pub(super) const DOING: &str = "looking at parked keys";
 
-/// How many parked keys are listed at once, and how many messages of one are counted.
-const MOST: u32 = 1_000;
+pub(super) const READING: (Option<Isolation>, Duration) = (None, LIMIT);
 
-const DOING: &str = "looking at parked keys";
-
-const READING: (Option<Isolation>, Duration) = (None, LIMIT);
-
-const WRITING: (Option<Isolation>, Duration) = (Some(Isolation::ReadCommitted), LIMIT);
+pub(super) const WRITING: (Option<Isolation>, Duration) = (Some(Isolation::ReadCommitted), LIMIT);
 
 impl<DB: OutboxDatabase> Outbox<DB> {
-    /// Tells which keys are parked, up to 1,000 of them, in the order of the keys.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] where the database fails.
-    ///
-    /// # Cancel safety
-    ///
-    /// It only reads.
-    pub async fn parked(&self) -> Result<Vec<Parked>, Error> {
-        let Tables {
-            messages, claims, ..
-        } = &*self.tables;
-        let now = DB::NOW;
-        let look = format!(
-            "SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
-                 {now} - claimed.blocked_since
-             FROM {claims} AS claimed LEFT JOIN {messages} AS message ON message.message_key = claimed.message_key
-               AND message.number = (SELECT earlier.number FROM {messages} AS earlier
-                   WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
-             WHERE claimed.blocked_since > 0
-             ORDER BY claimed.message_key LIMIT {MOST}"
-        );
-        self.run(DOING, READING, async |connection| {
-            let rows = DB::query(connection, look, DOING).await?;
-            let mut parked = Vec::new();
-            for row in &rows {
-                let (place, mut key) = read(row).map_err(damaged)?;
-                let place = DB::bytes(&place);
-                let count = format!(
-                    "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE message_key = {place} LIMIT {MOST}) AS counted"
-                );
-                key.messages = Self::count(connection, count).await?.unsigned_abs();
-                parked.push(key);
-            }
-            Ok(parked)
-        })
-        .await
-    }
-
     /// Begins to have a parked key go on with its oldest message, which has a fresh budget.
     /// Awaited, it returns whether the key was parked.
     ///
@@ -126,7 +64,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         Ok(!DB::query(connection, look, DOING).await?.is_empty())
     }
 
-    async fn count(connection: &mut DB::Connection, look: String) -> Result<i64, Error> {
+    pub(super) async fn count(connection: &mut DB::Connection, look: String) -> Result<i64, Error> {
         let rows = DB::query(connection, look, DOING).await?;
         let count = rows.first().map_or(Ok(None), |row| row.number(0));
         Ok(count.map_err(damaged)?.unwrap_or_default())
@@ -146,14 +84,18 @@ pub struct KeyAct<'a, DB: OutboxDatabase> {
 }
 
 #[derive(Debug)]
-enum Act {
+pub(super) enum Act {
     Resume,
     Discard { id: String },
 }
 
 impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
     fn new(outbox: &'a Outbox<DB>, key: &str, act: Act) -> Self {
-        let (place, note) = (place::<DB>(key), Note::default());
+        Self::at(outbox, &place_of::<DB>(key), act, &Note::default())
+    }
+
+    pub(super) fn at(outbox: &'a Outbox<DB>, place: &str, act: Act, note: &Note) -> Self {
+        let (place, note) = (place.to_owned(), note.clone());
         Self {
             outbox,
             place,
@@ -167,20 +109,8 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
     /// Does it, and notes it, where the key is parked.
     async fn run(&self) -> Result<bool, Error> {
         self.note.checked()?;
-        let Self { outbox, place, .. } = self;
-        let done = outbox.run(DOING, WRITING, async |connection| {
-            let is_meant = outbox.locks(connection, place).await?
-                && match &self.act {
-                    Act::Resume => true,
-                    Act::Discard { id } => {
-                        let oldest = outbox.tables.is_oldest::<DB>(place, id);
-                        Outbox::<DB>::count(connection, oldest).await? > 0
-                    }
-                };
-            if is_meant {
-                DB::query(connection, self.text(), DOING).await?;
-            }
-            Ok(is_meant)
+        let done = self.outbox.run(DOING, WRITING, async |connection| {
+            self.carry_out(connection).await
         });
         let is_done = done.await?;
         if let (true, Act::Discard { id }) = (is_done, &self.act) {
@@ -193,12 +123,35 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
         Ok(is_done)
     }
 
+    /// The same in the transaction that is open.
+    pub(super) async fn carry_out(&self, connection: &mut DB::Connection) -> Result<bool, Error> {
+        let Self { outbox, place, .. } = self;
+        let is_meant = outbox.locks(connection, place).await?
+            && match &self.act {
+                Act::Resume => true,
+                Act::Discard { id } => {
+                    let oldest = outbox.tables.is_oldest::<DB>(place, id);
+                    Outbox::<DB>::count(connection, oldest).await? > 0
+                }
+            };
+        if is_meant {
+            DB::query(connection, self.text(), DOING).await?;
+        }
+        Ok(is_meant)
+    }
+
     fn text(&self) -> String {
         let (tables, place) = (&*self.outbox.tables, &self.place);
-        let Tables { claims, .. } = tables;
+        let Tables {
+            claims, messages, ..
+        } = tables;
+        let oldest = format!(
+            "(SELECT id FROM {messages} WHERE message_key = {place} ORDER BY number LIMIT 1)"
+        );
+        let noted = |act| tables.note::<DB>(place, act, &oldest, &self.note);
         match &self.act {
             Act::Resume => {
-                tables.note::<DB>(place, "resumed", &self.note)
+                noted("resumed")
                     + &format!(
                         "UPDATE {claims} SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
              WHERE message_key = {place} AND blocked_since > 0"
@@ -206,7 +159,7 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
             }
             Act::Discard { id } => {
                 let meant = format!("id = {}", DB::bytes(id.as_bytes()));
-                tables.note::<DB>(place, "discarded", &self.note)
+                noted("discarded")
                     + &tables.set_aside::<DB>(&meant, &self.note.text)
                     + &format!("DELETE FROM {claims} WHERE message_key = {place}")
             }
@@ -234,18 +187,23 @@ impl Tables {
         )
     }
 
-    /// The text that notes an act of an operator on a key, with the id of its oldest message.
-    fn note<DB: OutboxDatabase>(&self, place: &str, act: &str, note: &Note) -> String {
-        let Self { acts, messages, .. } = self;
-        let (now, act) = (DB::NOW, DB::bytes(act.as_bytes()));
-        let (person, unless_there) = (note.by.as_deref(), DB::unless_there("act"));
+    /// The text that notes an act of an operator on a key, with the id of the message that it is
+    /// about. Two acts of one moment have two rows.
+    pub(super) fn note<DB: OutboxDatabase>(
+        &self,
+        place: &str,
+        act: &str,
+        id: &str,
+        note: &Note,
+    ) -> String {
+        let (acts, now, act) = (&self.acts, DB::NOW, DB::bytes(act.as_bytes()));
+        let person = note.by.as_deref();
         let person = person.map_or_else(|| "NULL".to_owned(), |it| DB::bytes(it.as_bytes()));
         let reason = DB::bytes(note.text.as_bytes());
         format!(
             "INSERT INTO {acts} (message_key, acted, act, id, person, reason)
-             VALUES ({place}, {now}, {act},
-                 (SELECT id FROM {messages} WHERE message_key = {place} ORDER BY number LIMIT 1),
-                 {person}, {reason}) {unless_there};\n"
+             SELECT {place}, CASE WHEN coalesce(max(acted), 0) < {now} THEN {now} ELSE max(acted) + 1 END,
+                 {act}, {id}, {person}, {reason} FROM {acts} WHERE message_key = {place};\n"
         )
     }
 
@@ -266,27 +224,11 @@ impl Tables {
     }
 }
 
-fn place<DB: OutboxDatabase>(key: &str) -> String {
+/// A key, as it stands in the tables, written out.
+pub(super) fn place_of<DB: OutboxDatabase>(key: &str) -> String {
     DB::bytes(&[&[OF_A_KEY], key.as_bytes()].concat())
 }
 
-fn read(row: &impl Row) -> Result<(Vec<u8>, Parked), BoxError> {
-    let bytes = |place| -> Result<Vec<u8>, BoxError> { Ok(row.bytes(place)?.unwrap_or_default()) };
-    let text = |place| -> Result<String, BoxError> { Ok(String::from_utf8(bytes(place)?)?) };
-    let place = bytes(0)?;
-    let key = place.get(1..).unwrap_or_default().to_vec();
-    let since = row.number(4)?.unwrap_or_default().unsigned_abs();
-    let parked = Parked {
-        key: String::from_utf8_lossy(&key).into_owned(),
-        topic: text(1)?,
-        id: text(2)?,
-        reason: text(3)?,
-        since: Duration::from_micros(since),
-        messages: 0,
-    };
-    Ok((place, parked))
-}
-
-fn damaged(source: BoxError) -> StoreError {
+pub(super) fn damaged(source: BoxError) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, DOING).with_source(source)
 }

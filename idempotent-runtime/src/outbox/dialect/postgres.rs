@@ -53,6 +53,10 @@ impl KeepsMessages for Postgres {
         format!("{number}::bigint")
     }
 
+    fn contains(column: &str, part: &[u8]) -> String {
+        format!("position({} IN {column}) > 0", Self::bytes(part))
+    }
+
     async fn listen(pool: PgPool, channel: String, signal: WakeSignal) {
         let place = ServerPlace::of_pool(pool);
         let mut notifications = Notifications::of(&channel.into(), place, Limits::default());

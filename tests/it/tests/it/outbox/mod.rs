@@ -11,6 +11,7 @@ mod parts;
 mod poison;
 pub(crate) mod postgres;
 mod purges;
+mod rejected;
 mod relays;
 mod rotated;
 mod sends;

@@ -21,7 +21,7 @@ on_every_database![
 ];
 
 /// A broker that takes no message of this payload.
-fn takes_all_but(poison: &'static [u8]) -> Broker {
+pub(super) fn takes_all_but(poison: &'static [u8]) -> Broker {
     Broker::new(move |batch| {
         let answer = |it: &Envelope| match &it.payload[..] == poison {
             true => Err(PublishError::Rejected("it is unlucky".to_owned())),
@@ -32,7 +32,7 @@ fn takes_all_but(poison: &'static [u8]) -> Broker {
 }
 
 /// Wakes a relay until so many messages are left.
-async fn left<S: Shop>(shop: &S, relay: &Relay, left: i64) {
+pub(super) async fn left<S: Shop>(shop: &S, relay: &Relay, left: i64) {
     while count(shop).await > left {
         relay.wake();
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -199,7 +199,7 @@ async fn mend_17_a_look_that_is_dropped_leaves_no_transaction_to_the_pool<
     let outbox = Outbox::new(&pool).prefix(&prefix(&shop)).expect("a prefix");
     let mut polls = 1;
     loop {
-        let mut look = Box::pin(outbox.parked());
+        let mut look = Box::pin(outbox.parked().into_future());
         let answer = polled(&mut look, polls).await;
         drop(look);
         let mut connection = pool.acquire().await.expect("a connection");
