@@ -17,7 +17,8 @@ use crate::values::{AlsoAccept, Period};
 pub(crate) fn declare(model: &Model<'_>, private: &TokenStream) -> TokenStream {
     let policies = &model.policies;
     let name = name(model, private);
-    let mut site = quote!(#private::Site::new(#name));
+    let mut site =
+        quote!(#private::Site::new(#name).at(#private::core::file!(), #private::core::line!()));
     let mut declare = |method: &str, value: TokenStream| {
         let method = Ident::new(method, Span::call_site());
         site.extend(quote!(.#method(#value)));

@@ -25,7 +25,9 @@ use crate::usage::Names;
 // Output:
 //     async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
 //         let __idempotent_prepared = {
-//             static __IDEMPOTENT_SITE: Site = Site::new("payments.charge").key("req.order_id").ttl(Duration::new(86400, 0));
+//             static __IDEMPOTENT_SITE: Site =
+//                 Site::new("payments.charge").at(file!(), line!()).key("req.order_id").ttl(Duration::new(86400, 0));
+//             link!(__IDEMPOTENT_SITE);
 //             let mut __idempotent_call = begin(&__IDEMPOTENT_SITE);
 //             Call::key(&mut __idempotent_call, &req.order_id);
 //             Call::argument(&mut __idempotent_call, "req", req);
@@ -121,6 +123,7 @@ impl Expansion<'_> {
         quote! {
             let #prepared = {
                 static __IDEMPOTENT_SITE: #private::Site = #site;
+                #private::link!(__IDEMPOTENT_SITE);
                 let mut #call = #private::begin(&__IDEMPOTENT_SITE);
                 #(#steps)*
                 #call

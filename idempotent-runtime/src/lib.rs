@@ -208,8 +208,13 @@ pub mod __private {
         run::reconcile,
     };
 
+    pub use crate::__link as link;
+    #[cfg(feature = "inventory")]
+    pub use crate::operation::Linked;
     #[cfg(feature = "_sql")]
     pub use crate::run::Joined;
+    #[cfg(feature = "inventory")]
+    pub use inventory;
 }
 
 /// The items that the client's crate shares with this one. Not for people: they change with every

@@ -21,7 +21,7 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 16] = [
+const FEATURES: [&str; 17] = [
     "",
     "sqlite",
     "postgres",
@@ -32,6 +32,7 @@ const FEATURES: [&str; 16] = [
     "tower",
     "axum",
     "testing",
+    "inventory",
     "uuid",
     "ulid",
     "chrono",

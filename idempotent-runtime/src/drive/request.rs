@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-pub(crate) use self::check::{INBOX, SEQUENCE};
+pub(crate) use self::check::{INBOX, OPERATIONS, SEQUENCE};
 pub(crate) use self::waiting_room::WaitingRoom;
 use crate::{
     attempt::{Asking, Attempt, Stage, WithoutId, is_held},

@@ -58,6 +58,7 @@ pub(crate) async fn beat(
             Some(Ok(Swap::Applied(stamp))) => {
                 lease.stands_at(stamp.version);
                 lease.prolonged(sent_at);
+                heartbeats.beaten(true);
                 tell(heartbeats, attempt, RecordChange::Heartbeat);
                 if lease.is_ending() {
                     // The store takes writes, so an ending that it has not taken need not wait for
@@ -98,6 +99,7 @@ fn failed(heartbeats: &Shared, lease: &Lease, error: Option<StoreError>) -> Beat
     let error = error.unwrap_or_else(silent);
     tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), attempt = attempt.number(), %error, "a heartbeat failed");
     let now = heartbeats.timer.now();
+    heartbeats.beaten(false);
     tell(heartbeats, attempt, RecordChange::HeartbeatFailed);
     let next = now.saturating_add(lease.holding.lease() / 12);
     if !lease.is_over(now) {

@@ -41,6 +41,23 @@ pub(crate) struct Shared {
     pub(crate) max_run_time: Duration,
     /// Lets one claim be given up at a time.
     pub(crate) giving_up: Semaphore,
+    /// When a heartbeat was last written, and when one last failed, by the timer.
+    pulse: Mutex<(Option<Duration>, Option<Duration>)>,
+}
+
+/// How the heartbeats of a handle are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeartbeatHealth {
+    /// How many leases are held at this moment.
+    pub held: usize,
+    /// How many writes wait in the background: outcomes that the store has not taken yet, and claims
+    /// that are given up.
+    pub pending: usize,
+    /// How long ago a heartbeat was last written; `None` where none has been.
+    pub last: Option<Duration>,
+    /// How long ago one last failed; `None` where none has.
+    pub last_failed: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -86,6 +103,7 @@ impl Heartbeats {
             observers,
             max_run_time,
             giving_up: Semaphore::new(1),
+            pulse: Mutex::default(),
         }))
     }
 
@@ -136,6 +154,19 @@ impl Heartbeats {
                 && now.saturating_sub(kept.since) <= self.0.max_run_time
         });
         ending.inspect(|kept| kept.lease.flush_now(now)).is_some()
+    }
+
+    pub(crate) fn health(&self) -> HeartbeatHealth {
+        let (last, failed) = *lock(&self.0.pulse);
+        let now = self.0.timer.now();
+        let ago = |at: Option<Duration>| at.map(|at| now.saturating_sub(at));
+        let work = lock(&self.0.work);
+        HeartbeatHealth {
+            held: work.leases.len(),
+            pending: work.jobs.len() + work.running_jobs,
+            last: ago(last),
+            last_failed: ago(failed),
+        }
     }
 
     /// Resolves when no lease is held and nothing is left to do.
@@ -219,6 +250,15 @@ impl Work {
 }
 
 impl Shared {
+    /// Takes note that a heartbeat was written, or failed.
+    pub(crate) fn beaten(&self, is_written: bool) {
+        let (now, mut pulse) = (self.timer.now(), lock(&self.pulse));
+        match is_written {
+            true => pulse.0 = Some(now),
+            false => pulse.1 = Some(now),
+        }
+    }
+
     fn tell_if_settled(&self, work: &Work) {
         if work.is_idle() {
             self.settled.notify_waiters();

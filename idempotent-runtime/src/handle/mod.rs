@@ -23,7 +23,11 @@ use std::{
 };
 
 use self::purge::Purgers;
-pub use self::{builder::Builder, purge::PurgeTask, scope::AsHandle};
+pub use self::{
+    builder::Builder,
+    purge::{PurgeHealth, PurgeTask},
+    scope::AsHandle,
+};
 pub(crate) use self::{
     identity::{identify, identity},
     scope::{enter_again, in_force},
@@ -125,11 +129,20 @@ impl Idempotency {
         sites.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The annotated functions that this handle has seen, by name: these are protected.
+    /// The annotated functions that this handle has [seen](Operation::is_seen), by name: these are
+    /// protected. With the feature `inventory`, those of the whole program, before their first
+    /// call: all that the linker knows.
     #[must_use]
     pub fn operations(&self) -> Vec<Operation> {
+        let linked = operation::linked().map(|site| (site.name, Operation::of(site, false)));
+        let mut all: BTreeMap<_, _> = linked.collect();
         let sites = self.sites();
-        sites.values().map(|site| Operation::from(*site)).collect()
+        all.extend(
+            sites
+                .values()
+                .map(|site| (site.name, Operation::of(site, true))),
+        );
+        all.into_values().collect()
     }
 
     /// Tells whether the store accepts the crash policies of these operations: ask when the program

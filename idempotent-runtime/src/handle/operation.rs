@@ -2,6 +2,7 @@
 
 use std::{
     any::type_name,
+    fmt,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -28,6 +29,7 @@ pub struct Site {
     pub(crate) also_accept: Option<&'static str>,
     pub(crate) policy: Policy,
     on_cancel: OnCancel,
+    place: (&'static str, u32),
 }
 
 /// How a function that returns this type reads stored outcomes back.
@@ -102,7 +104,15 @@ impl Site {
             also_accept: None,
             policy: Policy::UNSAID,
             on_cancel: OnCancel::Stop,
+            place: ("", 0),
         }
+    }
+
+    /// Sets where it stands.
+    #[must_use]
+    pub const fn at(mut self, file: &'static str, line: u32) -> Self {
+        self.place = (file, line);
+        self
     }
 
     setters! {
@@ -207,7 +217,7 @@ fn flaw_of_a_derived_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// An annotated function that a handle has seen: a line of the inventory of what is protected.
+/// An annotated function: a line of the inventory of what is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Operation {
@@ -233,10 +243,16 @@ pub struct Operation {
     pub on_cancel: OnCancel,
     /// The schema version of its outcomes.
     pub version: u32,
+    /// The file of its attribute, as the compiler was given it.
+    pub file: &'static str,
+    /// The line there.
+    pub line: u32,
+    /// Whether this handle has had a call of it.
+    pub is_seen: bool,
 }
 
-impl From<&Site> for Operation {
-    fn from(site: &Site) -> Self {
+impl Operation {
+    pub(crate) fn of(site: &Site, is_seen: bool) -> Self {
         Self {
             name: site.name,
             key: site.key,
@@ -249,8 +265,84 @@ impl From<&Site> for Operation {
             on_outage: site.policy.on_outage,
             on_cancel: site.on_cancel,
             version: site.policy.version,
+            file: site.place.0,
+            line: site.place.1,
+            is_seen,
         }
     }
+
+    /// All that is said of it, by the names of the attribute, except where it stands.
+    pub(crate) fn said(&self) -> impl Iterator<Item = (&'static str, String)> {
+        fn text(choice: Option<impl fmt::Debug>) -> Option<String> {
+            choice.map(|choice| format!("{choice:?}"))
+        }
+        let on_cancel = (self.on_cancel != OnCancel::Stop).then_some(self.on_cancel);
+        let version = (self.version != 0).then_some(self.version);
+        let said = [
+            ("key", self.key.map(str::to_owned)),
+            ("scope", self.scope.map(str::to_owned)),
+            ("ttl", text(self.ttl)),
+            ("lease", text(self.lease)),
+            ("in_flight", text(self.in_flight)),
+            ("on_crash", text(self.on_crash)),
+            ("on_missing_key", text(self.on_missing_key)),
+            ("on_outage", text(self.on_outage)),
+            ("on_cancel", text(on_cancel)),
+            ("version", text(version)),
+        ];
+        let said = said.into_iter();
+        said.filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// One line: the name, and what the attribute says of it. It does not say where it stands.
+///
+/// ```text
+/// payments.charge: key = order.id, scope = tenant, ttl = 86400s
+/// ```
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = self.said().map(|(name, value)| format!("{name} = {value}"));
+        let said: Vec<_> = said.collect();
+        match said.is_empty() {
+            true => f.write_str(self.name),
+            false => write!(f, "{}: {}", self.name, said.join(", ")),
+        }
+    }
+}
+
+/// What the linker knows of a function.
+#[cfg(feature = "inventory")]
+#[derive(Debug)]
+pub struct Linked(pub &'static Site);
+
+#[cfg(feature = "inventory")]
+inventory::collect!(Linked);
+
+/// The annotated functions of the program, called or not; none without the feature `inventory`.
+pub(crate) fn linked() -> impl Iterator<Item = &'static Site> {
+    #[cfg(feature = "inventory")]
+    let all = inventory::iter::<Linked>().map(|linked| linked.0);
+    #[cfg(not(feature = "inventory"))]
+    let all = std::iter::empty();
+    all
+}
+
+/// Has the linker know a function: the attribute writes it behind the static.
+#[doc(hidden)]
+#[cfg(feature = "inventory")]
+#[macro_export]
+macro_rules! __link {
+    ($site:ident) => {
+        $crate::__private::inventory::submit! { $crate::__private::Linked(&$site) }
+    };
+}
+
+#[doc(hidden)]
+#[cfg(not(feature = "inventory"))]
+#[macro_export]
+macro_rules! __link {
+    ($site:ident) => {};
 }
 
 #[cfg(test)]

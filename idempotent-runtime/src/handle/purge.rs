@@ -1,7 +1,7 @@
 //! Deletes the records that are not needed any more, once or again and again.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use crate::{
     observe::Observers,
     race::{race, survive},
     store::{Store, StoreError, StoreErrorKind},
-    value::opaque,
+    value::{lock, opaque},
 };
 
 /// How many records a purge asks the store to delete at once: few enough that a call which meets a
@@ -122,9 +122,39 @@ impl Drop for PurgeTask {
 
 opaque!(PurgeTask, |it| is_over = it.stop.is_closed());
 
-/// The purgers of a handle, for its shutdown.
+/// The purgers of a handle, for its shutdown, and what became of its last purge.
 #[derive(Debug, Default)]
-pub(super) struct Purgers(Mutex<Vec<Arc<watch::Sender<bool>>>>);
+pub(super) struct Purgers {
+    running: Mutex<Vec<Arc<watch::Sender<bool>>>>,
+    last: Arc<Mutex<Option<LastPurge>>>,
+}
+
+/// When a purge ended, by the timer, how many records it deleted, and why it failed.
+type LastPurge = (Duration, u64, Option<StoreError>);
+
+/// What became of the last purge of a handle.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PurgeHealth {
+    /// How long ago it ended.
+    pub ended: Duration,
+    /// How many records it deleted.
+    pub deleted: u64,
+    /// Why it failed; `None` where it did not.
+    pub error: Option<StoreError>,
+}
+
+impl Idempotency {
+    /// What became of the last purge.
+    pub(crate) fn last_purge(&self) -> Option<PurgeHealth> {
+        let (ended, deleted, error) = lock(&self.0.purgers.last).clone()?;
+        Some(PurgeHealth {
+            ended: self.timer().now().saturating_sub(ended),
+            deleted,
+            error,
+        })
+    }
+}
 
 impl Purgers {
     /// Ends all of them, and resolves when they have ended.
@@ -145,7 +175,7 @@ impl Purgers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<watch::Sender<bool>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 }
 
@@ -155,6 +185,7 @@ struct PurgeRun {
     timer: Arc<dyn Timer>,
     keep: Duration,
     observers: Observers,
+    last: Arc<Mutex<Option<LastPurge>>>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -166,6 +197,7 @@ impl PurgeRun {
             timer: Arc::clone(&parts.timer),
             keep: parts.defaults.audit_retention,
             observers: parts.observers.clone(),
+            last: Arc::clone(&handle.0.purgers.last),
             stopped,
         }
     }
@@ -175,7 +207,7 @@ impl PurgeRun {
             if survive(self.run()).await.is_none() {
                 let panicked = StoreError::new(StoreErrorKind::Other, "purging expired records")
                     .with_source("the store panicked");
-                self.observers.purged(0, Some(&panicked));
+                self.tell(0, Some(&panicked));
             }
             if self.is_stopped_within(every).await {
                 return;
@@ -200,8 +232,13 @@ impl PurgeRun {
                 Err(error) => break Err(error),
             }
         };
-        self.observers.purged(deleted, ended.as_ref().err());
+        self.tell(deleted, ended.as_ref().err());
         ended
+    }
+
+    fn tell(&self, deleted: u64, error: Option<&StoreError>) {
+        *lock(&self.last) = Some((self.timer.now(), deleted, error.cloned()));
+        self.observers.purged(deleted, error);
     }
 
     /// Pauses for so long; `true`, and at once, if it is stopped meanwhile.

@@ -9,18 +9,24 @@
 mod acts;
 mod cursor;
 mod explain;
+mod health;
 mod lookup;
+mod operations;
 mod records;
 mod row;
 mod settle;
 mod settle_step;
 mod steps;
 
+#[doc(hidden)]
+pub use self::operations::__assert_operations;
 pub use self::{
     acts::{InvalidateRecord, ResumeRecord},
     cursor::{InvalidCursor, RecordCursor},
     explain::Explanation,
+    health::{Health, StorePulse},
     lookup::{Status, StoredOutcome},
+    operations::OperationChange,
     records::{RecordCount, RecordPage, Records},
     row::{OutcomeSummary, RecordRow},
     settle::Settle,
@@ -28,3 +34,4 @@ pub use self::{
     steps::StepRow,
 };
 pub use crate::record::{Note, State, StepName, StepState};
+pub use crate::{engine::heartbeat::HeartbeatHealth, handle::PurgeHealth};

@@ -47,6 +47,11 @@ macro_rules! forward {
                 $inside.lists()
             }
 
+            fn health(&self) -> $crate::store::StoreHealth {
+                let $it = self;
+                $inside.health()
+            }
+
             fn transactions(&self) -> Option<&dyn TransactionStore> {
                 let $it = self;
                 $inside.transactions()

@@ -14,6 +14,7 @@ mod cutter;
 mod forward;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
+mod health;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
 mod list;
@@ -83,6 +84,7 @@ pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
 pub use self::{
+    health::{ConnectionUse, ListenerHealth, StoreHealth},
     list::{ListOrder, ListPosition, ListedPage, ListedRecord, RecordList},
     memory::MemoryStore,
     offers::{JoinedConnection, StepStore, TransactionStore},
@@ -196,6 +198,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// is the same each time.
     fn lists(&self) -> Option<&dyn RecordList> {
         None
+    }
+
+    /// Returns what it knows of its connections, without waiting for anything. The default knows
+    /// nothing.
+    fn health(&self) -> StoreHealth {
+        StoreHealth::default()
     }
 
     /// Returns what writes inside transactions of the application's; `None`, the default, if the

@@ -6,14 +6,17 @@ use std::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::task::JoinHandle;
 
 use crate::{
     identity::RecordId,
-    store::waiters::{Waiters, look::PollInterval},
+    store::{
+        ListenerHealth,
+        waiters::{Waiters, look::PollInterval},
+    },
     value::lock,
 };
 
@@ -89,10 +92,32 @@ impl Audience for Weak<Waiters> {
     }
 }
 
+/// The waiters, and when the server was heard last.
+struct Noting {
+    waiters: Weak<Waiters>,
+    heard: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Audience for Noting {
+    fn told(&self, message: &str) {
+        *lock(&self.heard) = Some(Instant::now());
+        self.waiters.told(message);
+    }
+
+    fn look(&self) {
+        self.waiters.look();
+    }
+
+    fn is_there(&self) -> bool {
+        self.waiters.is_there()
+    }
+}
+
 /// One connection that listens while a call waits, in a task of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
     is_live: Arc<AtomicBool>,
+    heard: Arc<Mutex<Option<Instant>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -105,13 +130,24 @@ impl Listener {
             return;
         }
         self.is_live.store(false, Ordering::Release);
-        let (mut channel, waiters) = (channel(), Arc::downgrade(waiters));
+        let mut channel = channel();
+        let audience = Noting {
+            waiters: Arc::downgrade(waiters),
+            heard: Arc::clone(&self.heard),
+        };
         let is_live = Arc::clone(&self.is_live);
         *task = Some(tokio::spawn(async move {
-            listen(&mut channel, &waiters, &is_live).await;
+            listen(&mut channel, &audience, &is_live).await;
             is_live.store(false, Ordering::Release);
             channel.close().await;
         }));
+    }
+
+    pub(crate) fn health(&self) -> ListenerHealth {
+        ListenerHealth {
+            is_live: self.is_live.load(Ordering::Acquire),
+            last_notice: lock(&self.heard).map(|heard| heard.elapsed()),
+        }
     }
 
     /// How often a waiter has to look by itself at this moment.

@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
+use super::{ConnectionUse, StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
 use crate::value::{lock, opaque};
 
 /// A server that connections are opened to.
@@ -144,6 +144,16 @@ impl<S: Server> ConnectionPool<S> {
     #[cfg(feature = "postgres")]
     pub(crate) fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// How many connections are in use at this moment.
+    pub(crate) fn in_use(&self) -> ConnectionUse {
+        let limit = self.limits.connections.max(1);
+        let free = u32::try_from(self.permits.available_permits()).unwrap_or(limit);
+        ConnectionUse {
+            in_use: limit.saturating_sub(free),
+            limit,
+        }
     }
 
     /// A permit to use a connection in the caller's own task, or to wait for one there; `None`

@@ -11,7 +11,7 @@ macro_rules! through {
                 record::{ListedStep, Record, Step, StepNames, Version},
                 store::{
                     ListOrder, ListPosition, ListedPage, RecordList, Snapshot, StepStore, StepWrite,
-                    Swap,
+                    StoreHealth, Swap,
                 },
             };
 
@@ -59,6 +59,10 @@ macro_rules! through {
                 ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
                     let listing = self.inner.scan(after, limit);
                     self.through(StoreOperation::Scan, listing).await
+                }
+
+                fn health(&self) -> StoreHealth {
+                    self.inner.health()
                 }
 
                 fn lists(&self) -> Option<&dyn RecordList> {

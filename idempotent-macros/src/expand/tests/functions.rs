@@ -31,9 +31,14 @@ fn a_function_with_a_skipped_argument() {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "payments.charge",
                         )
+                        .at(
+                            ::idempotent_runtime::__private::core::file!(),
+                            ::idempotent_runtime::__private::core::line!(),
+                        )
                         .key("req.order_id")
                         .scope("req.merchant")
                         .ttl(::idempotent_runtime::__private::Duration::new(86400u64, 0u32));
+                    ::idempotent_runtime::__private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = ::idempotent_runtime::__private::begin(
                         &__IDEMPOTENT_SITE,
                     );
@@ -101,7 +106,9 @@ fn a_derived_name_and_a_pattern() {
                                 private::core::module_path!(), "::", "create"
                             ),
                         )
+                        .at(private::core::file!(), private::core::line!())
                         .key("body.id");
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::key(&mut __idempotent_call, &body.id);
                     private::Call::argument(&mut __idempotent_call, "body", &body);
@@ -191,7 +198,9 @@ fn a_method_that_async_trait_has_boxed() {
                         let __ret: Result<Paid, PayError> = {
                             let __idempotent_prepared = {
                                 static __IDEMPOTENT_SITE: private::Site = private::Site::new("pay")
+                                    .at(private::core::file!(), private::core::line!())
                                     .key("(self.shop, body.id)");
+                                private::link!(__IDEMPOTENT_SITE);
                                 let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                                 private::Call::key(
                                     &mut __idempotent_call,
@@ -262,7 +271,9 @@ fn a_function_that_joins_a_transaction() {
             async fn post(tx: &mut PgConnection, transfer: &Transfer) -> Result<Receipt, PostError> {
                 let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: private::Site = private::Site::new("ledger.post")
+                        .at(private::core::file!(), private::core::line!())
                         .key("transfer.id");
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::key(&mut __idempotent_call, &transfer.id);
                     private::Call::argument(&mut __idempotent_call, "transfer", transfer);

@@ -23,8 +23,10 @@ fn a_method_with_a_tuple_key() {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
                     let __idempotent_prepared = {
                         static __IDEMPOTENT_SITE: private::Site = private::Site::new("cart.add")
+                            .at(private::core::file!(), private::core::line!())
                             .key("(&self.cart, (item, \"eu\"))")
                             .scope("self.tenant()");
+                        private::link!(__IDEMPOTENT_SITE);
                         let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                         private::Call::key(
                             &mut __idempotent_call,
@@ -79,7 +81,12 @@ fn a_template_key_and_the_old_one() {
                                 my::runtime::__private::core::module_path!(), "::", "put"
                             ),
                         )
+                        .at(
+                            my::runtime::__private::core::file!(),
+                            my::runtime::__private::core::line!(),
+                        )
                         .key("\"{req.cart}:{req.seq}\"");
+                    my::runtime::__private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = my::runtime::__private::begin(&__IDEMPOTENT_SITE);
                     my::runtime::__private::Call::key(
                         &mut __idempotent_call,
@@ -157,9 +164,11 @@ fn all_arguments_as_the_key() {
                                 private::core::module_path!(), "::", "send"
                             ),
                         )
+                        .at(private::core::file!(), private::core::line!())
                         .in_flight(private::InFlight::Reject)
                         .on_crash(private::OnCrash::Rerun)
                         .on_cancel(private::OnCancel::Stop);
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::key_from_arguments(&mut __idempotent_call);
                     #[cfg(feature = "mail")]

@@ -23,8 +23,10 @@ fn reconcile_asks_with_every_argument() {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
                     let __idempotent_prepared = {
                         static __IDEMPOTENT_SITE: private::Site = private::Site::new("payout")
+                            .at(private::core::file!(), private::core::line!())
                             .key("req.id")
                             .on_crash(private::OnCrash::Reconcile);
+                        private::link!(__IDEMPOTENT_SITE);
                         let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                         private::Call::key(&mut __idempotent_call, &req.id);
                         private::Call::argument(&mut __idempotent_call, "conn", &conn);
@@ -82,7 +84,9 @@ fn a_reference_is_stored_in_place_of_the_value() {
                                 private::core::module_path!(), "::", "make"
                             ),
                         )
+                        .at(private::core::file!(), private::core::line!())
                         .key("id");
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::key(&mut __idempotent_call, &id);
                     private::Call::argument(&mut __idempotent_call, "id", &id);

@@ -31,6 +31,7 @@ fn every_policy() {
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
                 let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: private::Site = private::Site::new("stock.reserve")
+                        .at(private::core::file!(), private::core::line!())
                         .key("lookup(&req).await?")
                         .lease(private::Duration::new(90u64, 0u32))
                         .in_flight(private::InFlight::Wait(private::Duration::new(10u64, 0u32)))
@@ -40,6 +41,7 @@ fn every_policy() {
                         .on_outage(private::OnOutage::ReadOnly)
                         .version(2u32)
                         .also_accept_name("stock.hold");
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::handle(&mut __idempotent_call, &app.idempotency);
                     private::Call::key(&mut __idempotent_call, &lookup(&req).await?);
@@ -91,7 +93,9 @@ fn computed_durations_and_a_fingerprint() {
                                 private::core::module_path!(), "::", "add"
                             ),
                         )
+                        .at(private::core::file!(), private::core::line!())
                         .key("a + b");
+                    private::link!(__IDEMPOTENT_SITE);
                     let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
                     private::Call::key(&mut __idempotent_call, &(a + b));
                     private::Call::fingerprint(&mut __idempotent_call, &(&a, &b));

@@ -23,6 +23,25 @@ pub(crate) const INBOX: &str = "inbox:";
 /// How the operations of sequences begin.
 pub(crate) const SEQUENCE: &str = "sequence:";
 
+/// The operation of records that keep the operations of a program.
+pub(crate) const OPERATIONS: &str = "operations:";
+
+/// The beginnings that no other call takes.
+const RESERVED: [(&str, &str); 3] = [
+    (
+        INBOX,
+        "names that begin with `inbox:` are those of consumers: give the operation another one",
+    ),
+    (
+        SEQUENCE,
+        "names that begin with `sequence:` are those of sequences: give the operation another one",
+    ),
+    (
+        OPERATIONS,
+        "names that begin with `operations:` are those under which programs keep their operations: give the operation another one",
+    ),
+];
+
 #[cfg(feature = "_sql")]
 impl Call {
     /// Refuses settings that have no meaning in a transaction, which holds the key itself. A
@@ -133,15 +152,10 @@ impl Description {
                 "the name of the operation is empty: give it a stable one, such as `payments.charge`",
             ));
         }
-        if self.name.starts_with(INBOX) && !self.is_reserved {
-            return Err(Error::InvalidPolicy(
-                "names that begin with `inbox:` are those of consumers: give the operation another one",
-            ));
-        }
-        if self.name.starts_with(SEQUENCE) && !self.is_reserved {
-            return Err(Error::InvalidPolicy(
-                "names that begin with `sequence:` are those of sequences: give the operation another one",
-            ));
+        let reserved = RESERVED.iter();
+        let mut reserved = reserved.filter(|(begin, _)| self.name.starts_with(begin));
+        if let Some((_, mistake)) = reserved.next().filter(|_| !self.is_reserved) {
+            return Err(Error::InvalidPolicy(mistake));
         }
         if self.key.is_none() && self.arguments.is_empty() {
             return Err(Error::InvalidPolicy(

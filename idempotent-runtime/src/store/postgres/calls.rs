@@ -15,7 +15,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version, micros},
     store::{
-        Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        ListenerHealth, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
         notifications::Listener,
         sql::{self, Reads, Value, bytes, server::ServerDialect},
         version_cache::CachedVersion,
@@ -41,6 +41,10 @@ impl ServerDialect for Statements {
     type Server = connection::Postgres;
     type About = Option<Right>;
     type Listener = Arc<Listener>;
+
+    fn listening(listener: &Self::Listener) -> Option<ListenerHealth> {
+        Some(listener.health())
+    }
 
     const KIND: &'static str = "one of Postgres";
 

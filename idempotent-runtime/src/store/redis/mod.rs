@@ -46,7 +46,8 @@ use crate::{
     policy::OnCrash,
     record::{Draft, ListedStep, Record, State, Step, StepNames, TokenRule, Version},
     store::{
-        RecordList, Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        RecordList, Snapshot, StepStore, StepWrite, Store, StoreError, StoreErrorKind, StoreHealth,
+        Swap,
         moment::Moment,
         notifications::Listener,
         version_cache::VersionCache,
@@ -277,6 +278,10 @@ impl Store for RedisStore {
             }
             after = last;
         }
+    }
+
+    fn health(&self) -> StoreHealth {
+        StoreHealth::of(None, Some(self.inner.listener.health()))
     }
 
     fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {

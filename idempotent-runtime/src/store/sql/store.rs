@@ -13,7 +13,7 @@ macro_rules! sql_store {
                 record::{Draft, ListedStep, Record, Step, StepName, StepNames, Version},
                 store::{
                     JoinedConnection, ListOrder, ListPosition, ListedPage, RecordList, Snapshot,
-                    StepStore, StepWrite, Store, StoreError, Swap, TransactionStore,
+                    StepStore, StepWrite, Store, StoreError, StoreHealth, Swap, TransactionStore,
                     spawned::spawned,
                     sql::{Dialect, Reads, heads, list},
                     waiters::look::PollInterval,
@@ -159,6 +159,10 @@ macro_rules! sql_store {
 
                 fn transactions(&self) -> Option<&dyn TransactionStore> {
                     Some(self)
+                }
+
+                fn health(&self) -> StoreHealth {
+                    self.inner.health()
                 }
             }
 

@@ -18,7 +18,8 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        JoinedConnection, ListedPage, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        JoinedConnection, ListedPage, Snapshot, StepWrite, StoreError, StoreErrorKind, StoreHealth,
+        Swap,
         sql::{
             self, Reads, TablePrefix, list,
             version::{self as schema, Inside},
@@ -48,6 +49,12 @@ impl Inner {
     #[expect(clippy::unused_self, reason = "a store over a server has some")]
     pub(super) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
         None
+    }
+
+    /// One connection takes the work of all callers, one after the other.
+    #[expect(clippy::unused_self, reason = "a store over a server knows something")]
+    pub(super) fn health(&self) -> StoreHealth {
+        StoreHealth::default()
     }
 
     pub(super) async fn migrate(&self) -> Result<(), StoreError> {

@@ -243,7 +243,8 @@ mod after {
 
 fn operations(owner: &Owner) -> Vec<&'static str> {
     let operations = owner.idem.operations();
-    operations.iter().map(|operation| operation.name).collect()
+    let seen = operations.iter().filter(|operation| operation.is_seen);
+    seen.map(|operation| operation.name).collect()
 }
 
 async fn b25_rename_safe_identity(world: World) {

@@ -1,6 +1,7 @@
 //! Operators act on the record that a list has shown: on that version, by its id, and with a story
 //! of it.
 
+mod health;
 mod invalidated;
 mod stories;
 

@@ -6,7 +6,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        Snapshot, StepWrite, Store, StoreError, Swap,
+        ListenerHealth, Snapshot, StepWrite, Store, StoreError, Swap,
         pool::Server,
         sql::{Reads, migrate::Schema},
         version_cache::CachedVersion,
@@ -26,6 +26,11 @@ pub(crate) trait ServerDialect: Clone + Debug + Send + Sync + 'static {
 
     /// The connection on which the server notifies, if it does.
     type Listener: Clone + Debug + Default + Send + Sync;
+
+    /// How that connection is.
+    fn listening(_: &Self::Listener) -> Option<ListenerHealth> {
+        None
+    }
 
     /// The kind of database in whose transactions it takes part.
     const KIND: &'static str;

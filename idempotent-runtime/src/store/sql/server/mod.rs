@@ -23,7 +23,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Step, StepNames, Version},
     store::{
-        JoinedConnection, ListedPage, Snapshot, StepWrite, Store, StoreError, Swap,
+        JoinedConnection, ListedPage, Snapshot, StepWrite, Store, StoreError, StoreHealth, Swap,
         moment::Moment,
         pool::{ConnectionPool, Limits},
         transaction::connection_of,
@@ -84,6 +84,11 @@ impl<D: ServerDialect> Inner<D> {
             listener: self.listener.clone(),
             versions: Arc::clone(&self.versions),
         }
+    }
+
+    pub(crate) fn health(&self) -> StoreHealth {
+        let in_use = self.connections.in_use();
+        StoreHealth::of(Some(in_use), D::listening(&self.listener))
     }
 
     pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
