@@ -1,5 +1,5 @@
 //! The cost of many finished records on Postgres: a first call among 10,000 and among 1,000,000 of
-//! them, pages of an operator's lists beside calls, and calls beside a purge of half of them.
+//! them, and calls beside a purge of half of them.
 //!
 //! `IDEMPOTENT_TEST_POSTGRES_URL` says where the server is; `cargo xtask servers` starts one. It
 //! fills 1.5 GB.
@@ -11,7 +11,7 @@
 )]
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -108,54 +108,6 @@ impl Calls {
     }
 }
 
-/// Leaves one record of 10,000 uncertain, and asks for pages of lists beside calls.
-async fn list_beside_calls(url: &str, table: &Table) {
-    const PAGES: usize = 200;
-    let (prefix, last) = (table.prefix, i64::MAX);
-    let mut side = PgConnection::connect(url).await.expect("a connection");
-    let leave = format!(
-        "UPDATE {prefix}records SET state = 4, outcome = NULL, outcome_kind = NULL, purge_from = {last}
-         WHERE id IN (SELECT id FROM {prefix}records ORDER BY id LIMIT {})",
-        MANY / 10_000
-    );
-    run(&mut side, leave).await;
-    side.close().await.expect("the connection closes");
-    println!(
-        "| pages of 50 beside calls | how many | median | of 100 the slowest | the slowest of all |"
-    );
-    println!("|---|---:|---:|---:|---:|");
-    let records = || table.idem.records();
-    for (list, name) in [
-        (records().attention(), "attention"),
-        (records().operation("bench.charge"), "operation"),
-        (records(), "all"),
-    ] {
-        let (mut pages, mut next) = (Vec::new(), None);
-        let ask = async {
-            for _ in 0..PAGES {
-                let list = list.clone();
-                let list = next.map_or(list.clone(), |next| list.after(next));
-                let began = Instant::now();
-                let page = list.page(50).await.expect("an answer");
-                pages.push(began.elapsed());
-                assert!(!page.rows.is_empty(), "{name}");
-                next = page.next;
-            }
-        };
-        let is_over = AtomicBool::new(false);
-        let asking = async {
-            ask.await;
-            is_over.store(true, Ordering::Relaxed);
-        };
-        tokio::join!(
-            asking,
-            Calls::made(table, || !is_over.load(Ordering::Relaxed))
-        );
-        pages.sort_unstable();
-        Calls(pages).print(name);
-    }
-}
-
 /// Purges, and makes calls meanwhile. Then it makes calls for as long without a purge, because the
 /// disk and other work of the machine make some of them wait, too.
 async fn compare_purge(table: &Table) {
@@ -196,7 +148,6 @@ fn main() {
     ratios.time("1 at once", 100, ours, theirs);
     ratios.print();
 
-    runtime.block_on(list_beside_calls(&url, &many));
     runtime.block_on(compare_purge(&many));
 
     runtime.block_on(async {
