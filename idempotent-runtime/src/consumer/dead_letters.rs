@@ -13,11 +13,14 @@ use crate::{
     identity::RecordId,
     key::{Key, KeyPart},
     operate::RecordRow,
+    race::race,
     record::{
         AttemptId, Draft, FencingToken, Moment, Note, Record, State, Time, TokenRule, Version,
     },
-    store::{ListedRecord, Swap},
+    store::{ListedRecord, StoreError, StoreErrorKind, Swap},
 };
+
+const DOING: &str = "keeping a dead letter";
 
 impl Consumer {
     /// Returns the record of a message; `None` where none stands. A dead letter has its reason in
@@ -57,13 +60,14 @@ impl Consumer {
     }
 }
 
+/// How long it may take to keep one: the caller may hold what the store waits for, such as the only
+/// connection of a pool.
+const LIMIT: Duration = Duration::from_secs(5);
+
 impl Decided {
     /// Keeps a dead letter, and tells of it. A message whose record is not taken comes again.
     pub(super) async fn told(mut self) -> Disposition {
-        if let Disposition::DeadLetter { reason, .. } = &self.disposition
-            && let Some(kept) = self.settings.keep_dead_letters
-            && let Err(error) = self.keep(*reason, kept).await
-        {
+        if let Err(error) = self.keep().await {
             self.disposition = Disposition::Retry {
                 after: Duration::from_secs(1),
                 error: Some(error.into()),
@@ -72,10 +76,36 @@ impl Decided {
         self.tell()
     }
 
-    async fn keep(&self, reason: DeadLetterReason, kept: Duration) -> Result<(), Error> {
-        let Some(id) = &self.record else {
+    /// The same once a transaction has committed, in which the application may have stored the dead
+    /// letter itself: that stands.
+    #[cfg(feature = "_sql")]
+    pub(super) async fn told_of_a_commit(self) -> Disposition {
+        if let Err(error) = self.keep().await {
+            let record = self.record.as_ref().map(RecordId::to_hex);
+            tracing::warn!(record, %error, "a dead letter was not kept");
+        }
+        self.tell()
+    }
+
+    async fn keep(&self) -> Result<(), Error> {
+        let reason = match &self.disposition {
+            Disposition::DeadLetter { reason, .. } => *reason,
+            _ => return Ok(()),
+        };
+        let (Some(kept), Some(id)) = (self.settings.keep_dead_letters, &self.record) else {
             return Ok(());
         };
+        let limit = self.settings.handle.timer().sleep(LIMIT);
+        let kept = race(Box::pin(self.write(id, reason, kept)), limit).await;
+        kept.unwrap_or_else(|| Err(StoreError::new(StoreErrorKind::Busy, DOING).into()))
+    }
+
+    async fn write(
+        &self,
+        id: &RecordId,
+        reason: DeadLetterReason,
+        kept: Duration,
+    ) -> Result<(), Error> {
         let handle = &self.settings.handle;
         let note = Arc::new(Note {
             by: None,
@@ -83,10 +113,11 @@ impl Decided {
         });
         let mut snapshot = handle.store().load(id).await?;
         loop {
-            let record = snapshot.record.as_deref();
+            let (now, record) = (snapshot.now, snapshot.record.as_deref());
             let draft = match record {
-                Some(record) => over(record, &note, kept, snapshot.now),
-                None => Some(self.anew(&note, kept)),
+                Some(record) if !record.is_expired(now) => over(record, reason, &note, kept, now),
+                // Nothing of it counts any more.
+                old => Some(self.anew(old, &note, kept)),
             };
             let Some(draft) = draft.map(|it| it.kept(handle.defaults().audit_retention)) else {
                 return Ok(());
@@ -99,12 +130,13 @@ impl Decided {
     }
 
     /// The record of a message of which nothing stands.
-    fn anew(&self, note: &Arc<Note>, kept: Duration) -> Draft {
+    fn anew(&self, old: Option<&Record>, note: &Arc<Note>, kept: Duration) -> Draft {
+        let token = old.map_or(FencingToken::from_u64(0), |old| old.token);
         Draft {
             version: Version::random(),
             subject: self.subject.clone(),
             state: State::Released,
-            token: TokenRule::Above(FencingToken::from_u64(0)),
+            token: TokenRule::Above(token),
             attempt: 1,
             attempt_id: AttemptId::NOBODY,
             holder: self.settings.handle.holder(),
@@ -119,8 +151,15 @@ impl Decided {
 }
 
 /// The draft that changes nothing but the note and the end; `None` where a call may hold the
-/// record, or it is as it should be. An operator's note stays.
-fn over(record: &Record, note: &Arc<Note>, kept: Duration, now: Time) -> Option<Draft> {
+/// record, or it is as it should be. An operator's note stays, and so does one about the message
+/// whose id another one has taken.
+fn over(
+    record: &Record,
+    reason: DeadLetterReason,
+    note: &Arc<Note>,
+    kept: Duration,
+    now: Time,
+) -> Option<Draft> {
     if matches!(record.state, State::Running | State::Undoing) {
         return None;
     }
@@ -129,7 +168,12 @@ fn over(record: &Record, note: &Arc<Note>, kept: Duration, now: Time) -> Option<
     if is_kept && stands == Some(note) {
         return None;
     }
-    let note = stands.filter(|it| it.by.is_some()).unwrap_or(note);
+    let is_of_another = reason == DeadLetterReason::KeyReused;
+    let stays = stands.filter(|it| it.by.is_some() || is_of_another);
+    if is_kept && stays.is_some() {
+        return None;
+    }
+    let note = stays.unwrap_or(note);
     Some(Draft {
         version: Version::random(),
         subject: None,

@@ -177,8 +177,9 @@ impl ConsumerBuilder {
         /// Has each dead letter leave a record for at least this long, `"30d"` or a `Duration`:
         /// [`Consumer::lookup`] finds it by the id of the message, and lists by the consumer. Its
         /// note names the reason. It costs two round trips a dead letter. Where the store fails
-        /// then, the message comes again. A message without an id leaves none, nor does one of a
-        /// batch whose id another message of the batch has.
+        /// then, or takes longer than 5 seconds, the message comes again, unless its transaction
+        /// has committed. These leave none: a message without an id, one whose payload cannot be
+        /// encoded, and one whose id another message has that runs, or is in the same batch.
         keep_dead_letters(it, kept: impl IntoDuration) {
             let kept = read(kept, &mut it.mistake);
             it.settings.keep_dead_letters = kept.or(it.settings.keep_dead_letters);

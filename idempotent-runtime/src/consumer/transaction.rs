@@ -179,7 +179,7 @@ impl StagedMessage {
                     .into(),
             );
         }
-        decided.told().await
+        decided.told_of_a_commit().await
     }
 }
 

@@ -243,6 +243,8 @@ pub struct Operation {
     pub on_cancel: OnCancel,
     /// The schema version of its outcomes.
     pub version: u32,
+    /// Its name before it was renamed: records of that name answer, too.
+    pub also_accept: Option<&'static str>,
     /// The file of its attribute, as the compiler was given it.
     pub file: &'static str,
     /// The line there.
@@ -265,6 +267,7 @@ impl Operation {
             on_outage: site.policy.on_outage,
             on_cancel: site.on_cancel,
             version: site.policy.version,
+            also_accept: site.also_accept,
             file: site.place.0,
             line: site.place.1,
             is_seen,
@@ -289,6 +292,7 @@ impl Operation {
             ("on_outage", text(self.on_outage)),
             ("on_cancel", text(on_cancel)),
             ("version", text(version)),
+            ("also_accept", self.also_accept.map(str::to_owned)),
         ];
         let said = said.into_iter();
         said.filter_map(|(name, value)| Some((name, value?)))

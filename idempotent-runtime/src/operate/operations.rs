@@ -85,7 +85,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidKey`] where the name cannot be a key, [`Error::Store`] where the store fails
+    /// [`Error::InvalidPolicy`] where no function is known, [`Error::InvalidKey`] where the name
+    /// cannot be a key, [`Error::Store`] where the store fails
     /// or another program has written something else there.
     ///
     /// # Cancel safety
@@ -106,6 +107,11 @@ impl Idempotency {
         let operation: Arc<str> = OPERATIONS.into();
         let (id, _, key) = identity(&operation, None, Key::from_part(program))?;
         let now = said(&self.operations());
+        if now.is_empty() {
+            return Err(Error::InvalidPolicy(
+                "no annotated function is known yet: keep the operations with the feature `inventory`, or after their first calls",
+            ));
+        }
         let bytes = serde_json::to_vec(&now).map_err(damaged)?;
         let none = Fingerprint::from_bytes([0; 32]);
         let subject = Arc::new(Subject {

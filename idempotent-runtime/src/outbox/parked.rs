@@ -38,7 +38,7 @@ pub struct Parked {
 const MOST: u32 = 1_000;
 
 /// How many keys one transaction has go on.
-const AT_ONCE: u32 = 100;
+const AT_ONCE: u32 = 10;
 
 /// A list of parked keys, in the order of the keys: [`Outbox::parked`] makes it. Awaited, it
 /// returns a page.
@@ -49,7 +49,7 @@ pub struct ParkedKeys<'a, DB: OutboxDatabase> {
     topic: Option<String>,
     reason: Option<String>,
     after: Option<String>,
-    limit: u32,
+    limit: Option<u32>,
 }
 
 impl<DB: OutboxDatabase> Outbox<DB> {
@@ -87,7 +87,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             topic: None,
             reason: None,
             after: None,
-            limit: MOST,
+            limit: None,
         }
     }
 }
@@ -103,13 +103,14 @@ impl<'a, DB: OutboxDatabase> ParkedKeys<'a, DB> {
         /// Goes on behind this key, the last one of the page before.
         after(it, key: impl Into<Option<String>>) { it.after = key.into() }
 
-        /// Sets how many keys a page has at most: 1 to 1,000.
-        limit(it, limit: u32) { it.limit = limit.clamp(1, MOST) }
+        /// Sets how many keys a page has at most, and how many are [resumed](Self::resume): 1 to
+        /// 1,000.
+        limit(it, limit: u32) { it.limit = Some(limit.clamp(1, MOST)) }
     }
 
-    /// Begins to have all of them go on, each with its oldest message and a fresh budget. Awaited,
-    /// it returns how many do. It takes keys that park meanwhile, too, if they come behind the ones
-    /// that it has reached.
+    /// Begins to have all of them go on, each with its oldest message and a fresh budget; with a
+    /// [limit](Self::limit), so many. Awaited, it returns how many do. A key that parks meanwhile
+    /// may go on, too.
     ///
     /// # Errors
     ///
@@ -155,7 +156,7 @@ impl<'a, DB: OutboxDatabase> ParkedKeys<'a, DB> {
 
     async fn page(&self) -> Result<Vec<Parked>, Error> {
         let messages = &self.outbox.tables.messages;
-        let look = self.look(&self.begin(), self.limit);
+        let look = self.look(&self.begin(), self.limit.unwrap_or(MOST));
         let reading = self.outbox.run(DOING, READING, async |connection| {
             let rows = DB::query(connection, look, DOING).await?;
             let mut parked = Vec::new();
@@ -198,8 +199,10 @@ impl<DB: OutboxDatabase> ResumeKeys<'_, DB> {
     async fn run(&self) -> Result<u64, Error> {
         self.note.checked()?;
         let (outbox, mut after, mut resumed) = (self.keys.outbox, self.keys.begin(), 0);
-        loop {
-            let look = self.keys.look(&after, AT_ONCE);
+        let most = self.keys.limit.map_or(u64::MAX, u64::from);
+        while resumed < most {
+            let left = u32::try_from(most - resumed).unwrap_or(AT_ONCE);
+            let look = self.keys.look(&after, left.min(AT_ONCE));
             let running = outbox.run(DOING, WRITING, async |connection| {
                 let rows = DB::query(connection, look, DOING).await?;
                 let (mut last, mut here) = (None, 0);
@@ -215,9 +218,10 @@ impl<DB: OutboxDatabase> ResumeKeys<'_, DB> {
             resumed += here;
             match last {
                 Some(last) => after = last,
-                None => return Ok(resumed),
+                None => break,
             }
         }
+        Ok(resumed)
     }
 }
 

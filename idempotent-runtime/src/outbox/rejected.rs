@@ -24,6 +24,8 @@ pub struct Rejected {
     pub id: String,
     /// Its key; `None` where it has none.
     pub key: Option<String>,
+    /// The number that it had in its key: the larger, the later it was sent.
+    pub number: i64,
     /// Its topic.
     pub topic: String,
     /// Why it was set aside.
@@ -67,7 +69,10 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     /// ```
     /// # use idempotent_runtime::{Error, outbox::{Outbox, OutboxDatabase}};
     /// # async fn example<DB: OutboxDatabase>(outbox: Outbox<DB>) -> Result<(), Error> {
-    /// for message in outbox.rejected().topic("invoices").await? {
+    /// let mut rejected = outbox.rejected().topic("invoices").await?;
+    /// // The messages of a key in the order in which they were sent first.
+    /// rejected.sort_by_key(|message| message.number);
+    /// for message in rejected {
     ///     let again = outbox.send_again(&message);
     ///     again.by("anna").because("the broker takes it now").await?;
     /// }
@@ -147,7 +152,7 @@ impl<DB: OutboxDatabase> RejectedMessages<'_, DB> {
         };
         let none = DB::number(0);
         format!(
-            "SELECT id, message_key, topic, reason, length(payload) + {none}, rejected FROM {rejected} {only}
+            "SELECT id, message_key, topic, reason, length(payload) + {none}, rejected, number FROM {rejected} {only}
              ORDER BY id, rejected LIMIT {limit}"
         )
     }
@@ -182,6 +187,7 @@ fn row<R: Row>(row: &R) -> Result<Rejected, BoxError> {
         reason: text(3)?,
         bytes: number(4)?.unsigned_abs(),
         at: Time::from_micros(number(5)?),
+        number: number(6)?,
     })
 }
 
@@ -228,11 +234,16 @@ impl<'a, DB: OutboxDatabase> RejectedAct<'a, DB> {
 
     async fn run(&self) -> Result<bool, Error> {
         self.note.checked()?;
-        let outbox = self.outbox;
-        let doing = outbox.run(DOING, WRITING, async |connection| {
+        let doing = self.outbox.run(DOING, WRITING, async |connection| {
             self.carry_out(connection).await
         });
-        doing.await
+        let is_done = doing.await?;
+        if let (true, Act::Discard) = (is_done, self.act) {
+            let by = self.note.by.as_deref().unwrap_or_default();
+            let (id, reason) = (&*self.id, &*self.note.text);
+            tracing::warn!(id, by, reason, "a message that was set aside was deleted");
+        }
+        Ok(is_done)
     }
 
     async fn carry_out(&self, connection: &mut DB::Connection) -> Result<bool, Error> {

@@ -13,7 +13,8 @@ const LONGEST_REASON: usize = 4 * 1024;
 /// A word about one version of a record or of a step, for people: who wrote that version, and why.
 ///
 /// It belongs to the version that it was written with. So the next write takes it away, whichever
-/// build makes that.
+/// build makes that, or writes it again: a stream says how often a number has failed for as long as
+/// that is tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Note {
     /// The person who acted; `None` for the note of a program.

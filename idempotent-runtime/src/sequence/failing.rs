@@ -13,9 +13,10 @@ use crate::{
         read,
         sequence::{FailingNumber, LastValue, StoredStream, note_failure},
     },
-    record::{Subject, Version},
+    race::race,
+    record::{Record, Subject, Version},
     request::Protection,
-    store::Swap,
+    store::{StoreError, StoreErrorKind, Swap},
 };
 
 /// At which failure in a row it is logged first; from then on at each doubling.
@@ -33,13 +34,12 @@ pub(super) struct Tried {
     keeps_text: bool,
 }
 
-/// A call whose number comes again.
-#[derive(Debug)]
-pub(super) struct Failed {
-    tried: Tried,
-    kind: &'static str,
-    error: String,
-}
+/// Why a number comes again: the type of the error, and the error.
+pub(super) type Failed = (&'static str, String);
+
+/// How long it may take to keep a failure: the caller waits, and may hold what the store waits for,
+/// such as the only connection of a pool.
+const LIMIT: Duration = Duration::from_secs(1);
 
 impl Tried {
     pub(super) fn of(described: &DescribedCall, number: u64, keeps_text: bool) -> Option<Self> {
@@ -61,36 +61,35 @@ impl Tried {
     /// The failure of the call, whose error was judged so. It failed if its number comes again: it
     /// was released, or its rows could not be committed.
     pub(super) fn failed<T, E: fmt::Display>(
-        self,
+        &self,
         result: &Result<T, Failure<E>>,
         verdict: Verdict,
     ) -> Option<Failed> {
-        let (kind, error) = match result {
+        match result {
             Err(Failure::Handler(error)) if verdict == Verdict::Release => {
-                (type_name::<E>(), error.to_string())
+                Some((type_name::<E>(), error.to_string()))
             }
             Err(Failure::Refused(
                 error @ (Error::Commit { .. } | Error::TransactionEnded { .. }),
-            )) => (type_name::<Error>(), error.to_string()),
-            _ => return None,
-        };
-        let tried = self;
-        Some(Failed { tried, kind, error })
+            )) => Some((type_name::<Error>(), error.to_string())),
+            _ => None,
+        }
     }
-}
 
-impl Failed {
-    /// Keeps the failure in the note of the stream, unless the stream goes on meanwhile. A store
-    /// that fails here keeps nothing: the caller has its answer already.
-    pub(super) async fn note(self) {
-        let Tried {
+    /// Keeps the failure in the note of the stream, unless the stream goes on meanwhile. It takes a
+    /// second at most, and a store that fails here keeps nothing: the caller gets its own error.
+    pub(super) async fn note(&self, (kind, error): &Failed) {
+        let Self {
             operation,
             id,
             number,
             ..
-        } = &self.tried;
-        let error = &*self.error;
-        match self.tried.write(self.kind, error).await {
+        } = self;
+        // Boxed, so that the future of every number does not hold room for it.
+        let writing = Box::pin(self.write(kind, error));
+        let written = race(writing, self.handle.timer().sleep(LIMIT)).await;
+        let silent = || StoreError::new(StoreErrorKind::Busy, "keeping a failure");
+        match written.unwrap_or_else(|| Err(silent().into())) {
             Ok(Some(failing)) => {
                 let attempts = failing.attempts;
                 if attempts.is_multiple_of(LOGGED_AT) && (attempts / LOGGED_AT).is_power_of_two() {
@@ -107,9 +106,7 @@ impl Failed {
             ),
         }
     }
-}
 
-impl Tried {
     async fn write(&self, kind: &str, error: &str) -> Result<Option<FailingNumber>, Error> {
         let mut snapshot = self.handle.store().load(&self.id).await?;
         loop {
@@ -126,7 +123,10 @@ impl Tried {
             let before = stands.as_ref().and_then(|it| it.failing.as_deref());
             let text = self.keeps_text.then_some(error);
             let failing = FailingNumber::again(self.number, kind, text, before);
-            let subject = Some(Arc::clone(&self.subject));
+            // A subject begins the record anew, so it is sent only where another one stands.
+            let stands_already = |it: &Record| it.subject.fingerprint == self.subject.fingerprint;
+            let is_new = !record.is_some_and(stands_already);
+            let subject = is_new.then(|| Arc::clone(&self.subject));
             let holder = record.map_or_else(|| self.handle.holder(), |it| it.holder.clone());
             let value = LastValue::default();
             let draft = StoredStream::draft(stands.as_ref(), &draft, subject, holder, value);

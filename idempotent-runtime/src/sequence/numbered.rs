@@ -122,10 +122,10 @@ impl<P> NumberedCall<P> {
             async move { body.await.map_err(Failure::Handler) }
         };
         let (result, report) = run(described, typed, body).await;
-        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
-        if let Some(failed) = failed {
-            // Boxed, so that the future of every number does not hold room for it.
-            Box::pin(failed.note()).await;
+        if let Some(tried) = tried
+            && let Some(failed) = tried.failed(&result, recorder.noted())
+        {
+            tried.note(&failed).await;
         }
         decide(&self.operation, result, &report)
     }

@@ -59,10 +59,10 @@ impl<P> NumberedCall<P> {
             body(tx).await.map_err(Failure::Handler)
         };
         let (result, report) = transact(described, typed, settings, body).await;
-        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
-        if let Some(failed) = failed {
-            // Boxed, so that the future of every number does not hold room for it.
-            Box::pin(failed.note()).await;
+        if let Some(tried) = tried
+            && let Some(failed) = tried.failed(&result, recorder.noted())
+        {
+            tried.note(&failed).await;
         }
         decide(&self.operation, result, &report)
     }
@@ -104,7 +104,8 @@ impl<P> NumberedCall<P> {
             version: finished.written,
             ..moves
         });
-        let failed = tried.and_then(|tried| tried.failed(&result, recorder.noted()));
+        let failed = tried.as_ref();
+        let failed = failed.and_then(|tried| tried.failed(&result, recorder.noted()));
         let is_own = matches!(result, Err(Failure::Handler(_)));
         let is_recorded = match report {
             CallReport::Executed { recorded, .. } => {
@@ -129,10 +130,17 @@ impl<P> NumberedCall<P> {
             operation,
             decided,
             commits,
+            tried,
             failed,
             moved: moves.filter(|_| is_there && has_record),
         }
     }
+}
+
+/// The failure of a number whose transaction did not commit, or may not have.
+fn not_committed() -> Failed {
+    let kind = std::any::type_name::<Error>();
+    (kind, "its transaction did not commit".to_owned())
 }
 
 /// A number that a transaction has moved.
@@ -157,8 +165,9 @@ impl Moved {
         let record = snapshot.record.as_deref();
         let version = self.version;
         let is_own = version.is_none_or(|own| record.is_some_and(|it| it.version == own));
-        let goes_on = record.is_some_and(|record| record.state == State::Running);
         let stored = read(record).ok().flatten();
+        let goes_on = record.is_some_and(|record| record.state == State::Running)
+            || stored.as_ref().is_some_and(|it| it.failing.is_some());
         let last = stored.and_then(|it| it.stream.last);
         last.is_some_and(|last| {
             last.number > self.number || (last.number == self.number && (is_own || goes_on))
@@ -173,6 +182,7 @@ pub struct StagedNumber<T, E> {
     operation: Arc<str>,
     decided: Result<Decision<T>, E>,
     commits: bool,
+    tried: Option<Tried>,
     failed: Option<Failed>,
     moved: Option<Moved>,
 }
@@ -210,6 +220,7 @@ impl<T, E> StagedNumber<T, E> {
             operation,
             decided,
             commits,
+            tried,
             failed,
             moved,
         } = self;
@@ -221,8 +232,9 @@ impl<T, E> StagedNumber<T, E> {
         if !commits || is_aborted {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
-            if let Some(failed) = failed {
-                Box::pin(failed.note()).await;
+            let failed = failed.or_else(|| is_aborted.then(not_committed));
+            if let (Some(tried), Some(failed)) = (tried, failed) {
+                tried.note(&failed).await;
             }
             return if is_aborted {
                 ended(operation)
@@ -232,6 +244,9 @@ impl<T, E> StagedNumber<T, E> {
         }
         if let Err(error) = tx.commit().await {
             tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
+            if let Some(tried) = tried {
+                tried.note(&not_committed()).await;
+            }
             return refused(Error::CommitUnknown {
                 operation,
                 has_record: true,

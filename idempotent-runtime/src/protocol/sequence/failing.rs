@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{LastChange, Stream, StreamDraft};
+use super::{LastChange, NumberState, Stream, StreamDraft};
 use crate::record::{AttemptId, FencingToken, Moment, Note, Time, TokenRule, Version};
 
 /// The longest name of the type of an error, in bytes.
@@ -18,8 +18,8 @@ const LONGEST_TEXT: usize = 1_000;
 pub struct FailingNumber {
     /// The number.
     pub number: u64,
-    /// How many attempts have failed in a row. It begins anew where an operator wrote a note, or a
-    /// build that knows none of this wrote the stream.
+    /// How many attempts have failed in a row. It begins anew where an operator wrote a note, a build
+    /// that knows none of this wrote the stream, or another number of it was begun.
     pub attempts: u32,
     /// The type of the last error, in at most 100 bytes.
     pub kind: Arc<str>,
@@ -94,23 +94,27 @@ pub fn note_failure(
     now: Time,
     version: Version,
 ) -> Option<StreamDraft> {
-    let Some(stream) = stream else {
-        // Its transaction left no record.
+    let counted = stream.filter(|stream| !stream.is_expired(now));
+    let Some(stream) = counted else {
+        // Its transaction left no record, or the one of a stream that has expired.
+        let token = stream.map_or(FencingToken::from_u64(0), |old| old.token);
         return Some(StreamDraft {
             version,
-            token: TokenRule::Above(FencingToken::from_u64(0)),
-            last: LastChange::Keep,
+            token: TokenRule::Above(token),
+            last: LastChange::Forget,
             running: None,
             attempt_id: AttemptId::NOBODY,
             lease: Moment::In(Duration::ZERO),
             expires: expires_after.map(Moment::In),
         });
     };
-    let is_left = stream
-        .running
-        .is_none_or(|running| running.number == number && stream.lease_is_over(now));
+    let is_left = stream.running.is_none_or(|running| {
+        running.number == number
+            && running.state == NumberState::Running
+            && stream.lease_is_over(now)
+    });
     let comes_again = is_left && stream.last.is_none_or(|last| last.number < number);
-    (comes_again && !stream.is_expired(now)).then(|| stream.touched(version))
+    comes_again.then(|| stream.touched(version))
 }
 
 fn shortened(text: &str, bytes: usize) -> &str {

@@ -159,10 +159,15 @@ impl StoredStream {
             LastChange::Forget => (None, &none),
         };
         let running = draft.running.as_ref();
+        let moves_past = |failing: &FailingNumber| match &draft.last {
+            LastChange::Keep => false,
+            LastChange::Moves(applied) => subject.is_some() || applied.number >= failing.number,
+            LastChange::Forget => true,
+        };
         // Once another number is begun, the subject is not that of this one any more.
         let failing = before
             .and_then(|it| it.failing.as_ref())
-            .filter(|_| draft.last == LastChange::Keep)
+            .filter(|failing| !moves_past(failing))
             .filter(|failing| running.is_none_or(|it| it.number == failing.number));
         RecordDraft {
             version: draft.version,

@@ -18,6 +18,7 @@ on_every_store![
     a_dead_letter_that_is_kept_is_found_by_its_id,
     a_recorded_error_is_kept_for_as_long_as_dead_letters_are,
     a_message_whose_dead_letter_cannot_be_kept_comes_again,
+    a_dead_letter_over_an_expired_record_has_nothing_of_it,
     a_dead_letter_with_another_payload_leaves_the_outcome_that_stands,
     an_uncertain_dead_letter_keeps_its_state_and_its_note,
     a_dead_letter_is_not_kept_unless_that_is_said,
@@ -87,16 +88,42 @@ async fn a_recorded_error_is_kept_for_as_long_as_dead_letters_are(world: World) 
 }
 
 async fn a_message_whose_dead_letter_cannot_be_kept_comes_again(world: World) {
+    // The look fails, or the write that comes behind those of the call.
+    for (operation, on) in [
+        (StoreOperation::Load, On::Every),
+        (StoreOperation::Ending, On::Call(2)),
+    ] {
+        let owner = world.owner().await;
+        let consumer = keeping(&owner);
+        owner.fails(operation, on, StoreErrorKind::Denied);
+        let id = format!("{operation:?}");
+        let error = assert_retry(fail(&world, &consumer, &id, 1).await);
+        let error = error.expect("the store's");
+        assert!(
+            matches!(error.downcast_ref(), Some(Error::Store(_))),
+            "{error:?}"
+        );
+        assert_eq!(world.runs(&id), 1);
+    }
+}
+
+/// What a message did before its record expired answers no redrive.
+async fn a_dead_letter_over_an_expired_record_has_nothing_of_it(world: World) {
     let owner = world.owner().await;
     let consumer = keeping(&owner);
-    owner.fails(StoreOperation::Load, On::Every, StoreErrorKind::Unavailable);
-    let error = assert_retry(fail(&world, &consumer, "m", 1).await);
-    let error = error.expect("the store's");
-    assert!(
-        matches!(error.downcast_ref(), Some(Error::Store(_))),
-        "{error:?}"
+    assert_ack(deliver(&world, &consumer, "m", 1).await, false);
+    world.advance(9 * DAY).await;
+    let error = owner
+        .idem
+        .invalidate(found(&consumer, "m").await.id, "a test");
+    assert!(error.await.is_err(), "it has expired");
+    assert_dead(
+        fail(&world, &consumer, "m", 1).await,
+        DeadLetterReason::Exhausted,
     );
-    assert_eq!(world.runs("m"), 1);
+    assert_eq!(found(&consumer, "m").await.state, State::Released);
+    assert_ack(deliver(&world, &consumer, "m", 1).await, false);
+    assert_eq!(world.runs("m"), 3);
 }
 
 async fn a_dead_letter_with_another_payload_leaves_the_outcome_that_stands(world: World) {

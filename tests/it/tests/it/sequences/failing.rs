@@ -23,6 +23,7 @@ on_every_store![
     the_text_of_an_error_is_kept_where_that_is_said,
     a_larger_number_that_fails_is_settled_where_gaps_are_accepted,
     a_failure_that_cannot_be_kept_is_told_all_the_same,
+    a_failure_stays_while_the_number_before_it_is_settled,
     mend_21_a_number_that_fails_is_settled_with_an_outcome,
     mend_21_a_number_that_fails_after_a_takeover_is_skipped,
     mend_21_a_refusal_names_the_number_that_is_uncertain,
@@ -37,6 +38,7 @@ mod transacted {
     on_every_database![
         mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped,
         mend_21_a_number_that_fails_in_a_transaction_of_yours_is_shown,
+        a_number_that_fails_over_an_expired_stream_is_shown_and_skipped,
     ];
 }
 
@@ -359,4 +361,46 @@ async fn mend_21_a_number_that_fails_in_a_transaction_of_yours_is_shown<
         let failing = position(&stream).await.failing.expect("it fails");
         assert_eq!((failing.number, failing.attempts), (1, attempts));
     }
+}
+
+async fn a_failure_stays_while_the_number_before_it_is_settled(world: World) {
+    let owner = world.owner().await;
+    let stream = account(&owner);
+    let call = stream.clone().number(1).uncertain_errors();
+    let failed = call.run(async |_| Err::<u64, _>(ApplyError::Refused)).await;
+    assert!(failed.is_err());
+    stream.settle(1).as_done().await.expect("it happened");
+    fail(&owner, 2).await;
+    fail(&owner, 2).await;
+    stream
+        .settle(1)
+        .with_value(&10_u64)
+        .await
+        .expect("it lacks an outcome");
+    let told = failing(&owner).await.expect("it fails");
+    assert_eq!((told.number, told.attempts), (2, 2));
+    assert_applied(apply(&world, &stream, 2).await, 2);
+    assert_eq!(failing(&owner).await, None);
+}
+
+async fn a_number_that_fails_over_an_expired_stream_is_shown_and_skipped<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let brief = stream(&shop).expires_after("1ms");
+    assert_applied(plain(place(&shop, &brief, 1).await), 1);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let stream = stream(&shop);
+    for attempts in 1..=2 {
+        let call = stream.clone().number(1);
+        let failed = call.transact(shop.pool(), async |_| Err::<i64, _>(PlaceError::SoldOut));
+        assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
+        let position = position(&stream).await;
+        let failing = position.failing.expect("it fails");
+        assert_eq!((failing.number, failing.attempts), (1, attempts));
+        assert_eq!(position.last, None, "the stream begins anew");
+    }
+    stream.skip(1).await.expect("it fails");
+    assert_eq!(position(&stream).await.last, Some(1));
 }
