@@ -2,18 +2,26 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{cursor::RecordCursor, row::RecordRow};
+use super::{
+    cursor::{Place, RecordCursor},
+    row::RecordRow,
+};
 use crate::{
     duration::IntoDuration,
     error::Error,
     handle::Idempotency,
     key::{Key, KeyPart},
     record::{Record, State, Time},
-    store::{ListOrder, ListPosition, ListedPage, ListedRecord, StoreError},
+    store::{
+        Handful, ListOrder, ListPosition, ListedPage, ListedRecord, StoreError, StoreErrorKind,
+    },
 };
 
 /// How many records a page looks at, and how many a count counts.
 const MOST: u32 = 10_000;
+
+/// How many handfuls one page takes at most: keys of other programs may stand between the records.
+const MOST_HANDFULS: u32 = 1_000;
 
 /// How many records a page looks at in any case, so that a damaged one does not fill it.
 const LEAST: u32 = 100;
@@ -161,7 +169,8 @@ impl Records<'_> {
         self
     }
 
-    /// Lists at most `limit` records, and looks at 10,000 at most.
+    /// Lists at most `limit` records, and looks at 10,000 at most. A store that hands out records by
+    /// handfuls, as Redis does, may list some more.
     ///
     /// # Errors
     ///
@@ -173,7 +182,10 @@ impl Records<'_> {
             true => limit.clamp(LEAST, MOST),
             false => MOST,
         };
-        let page = self.look(looks).await?;
+        let page = match self.look(looks).await? {
+            Looked::Listed(page) => page,
+            Looked::Handful(first) => return self.walked(first, &filter, limit).await,
+        };
         let mut rows = Vec::new();
         let (mut looked, mut next) = (0, None);
         for record in &page.records {
@@ -181,7 +193,7 @@ impl Records<'_> {
                 break;
             }
             looked += 1;
-            next = Some(RecordCursor(record.position()));
+            next = Some(RecordCursor(Place::Behind(record.position())));
             if filter.lets_through(&record.record, page.now) {
                 rows.push(RecordRow::from(record));
             }
@@ -196,6 +208,40 @@ impl Records<'_> {
         })
     }
 
+    /// A page of handfuls, each of them whole.
+    async fn walked(
+        &self,
+        first: Handful,
+        filter: &Filter<'_>,
+        limit: u32,
+    ) -> Result<RecordPage, Error> {
+        let mut page = RecordPage {
+            rows: Vec::new(),
+            looked: 0,
+            damaged: 0,
+            now: first.now,
+            next: None,
+        };
+        let mut handful = first;
+        for handfuls in 1.. {
+            page.damaged += handful.damaged;
+            page.looked += handful.damaged + handful.records.len() as u64;
+            page.now = handful.now;
+            let through = handful.records.iter();
+            let through = through.filter(|it| filter.lets_through(&it.record, page.now));
+            page.rows.extend(through.map(RecordRow::from));
+            page.next = handful.next.map(|next| RecordCursor(Place::At(next)));
+            let is_full = page.rows.len() >= limit as usize
+                || page.looked >= u64::from(MOST)
+                || handfuls == MOST_HANDFULS;
+            match handful.next.filter(|_| !is_full) {
+                Some(next) => handful = self.handful(Some(next)).await?.ok_or_else(no_handful)?,
+                None => break,
+            }
+        }
+        Ok(page)
+    }
+
     /// Counts the records, of the first 10,000 at most.
     ///
     /// # Errors
@@ -203,7 +249,16 @@ impl Records<'_> {
     /// As [`page`](Self::page).
     pub async fn count(&self) -> Result<RecordCount, Error> {
         let filter = self.filter()?;
-        let page = self.look(MOST + 1).await?;
+        let page = match self.look(MOST + 1).await? {
+            Looked::Listed(page) => page,
+            Looked::Handful(first) => {
+                let page = self.walked(first, &filter, u32::MAX).await?;
+                return Ok(RecordCount {
+                    records: page.rows.len() as u64,
+                    is_capped: page.next.is_some(),
+                });
+            }
+        };
         let most = MOST as usize;
         let counted = page.records.iter().take(most);
         let counted = counted.filter(|it| filter.lets_through(&it.record, page.now));
@@ -214,8 +269,15 @@ impl Records<'_> {
     }
 
     /// The records that the store lists along its best index.
-    async fn look(&self, limit: u32) -> Result<ListedPage, StoreError> {
-        let after = self.after.map(|RecordCursor(position)| position);
+    async fn look(&self, limit: u32) -> Result<Looked, StoreError> {
+        let after = match self.after {
+            None => None,
+            Some(RecordCursor(Place::Behind(position))) => Some(position),
+            Some(RecordCursor(Place::At(place))) => {
+                let handful = self.handful(Some(place)).await?;
+                return handful.map(Looked::Handful).ok_or_else(no_handful);
+            }
+        };
         let order = match &self.operation {
             _ if self.attention => ListOrder::Attention,
             Some(name) => ListOrder::Operation(name),
@@ -229,14 +291,26 @@ impl Records<'_> {
         let store = self.handle.store();
         if let Some(lists) = store.lists() {
             if let Some(page) = lists.list(order, after.as_ref(), limit).await? {
-                return Ok(page);
+                return Ok(Looked::Listed(page));
+            }
+            if after.is_none()
+                && let Some(first) = lists.handful(None).await?
+            {
+                return Ok(Looked::Handful(first));
             }
             let page = lists.list(ListOrder::Everything, after.as_ref(), rest);
             if let Some(page) = page.await? {
-                return Ok(page);
+                return Ok(Looked::Listed(page));
             }
         }
-        self.walk(after, rest).await
+        self.walk(after, rest).await.map(Looked::Listed)
+    }
+
+    async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+        match self.handle.store().lists() {
+            Some(lists) => lists.handful(place).await,
+            None => Ok(None),
+        }
     }
 
     /// The records as a store without lists has them.
@@ -275,6 +349,18 @@ impl Records<'_> {
             lists: self.handle.store().lists().is_some(),
         })
     }
+}
+
+/// The records that a store has listed, behind or at the cursor.
+enum Looked {
+    Listed(ListedPage),
+    Handful(Handful),
+}
+
+/// The cursor is of another store.
+fn no_handful() -> StoreError {
+    StoreError::new(StoreErrorKind::Configuration, "listing records")
+        .with_source("the cursor is of a list of another store")
 }
 
 /// The filters, checked.

@@ -26,6 +26,28 @@ pub trait RecordList: Send + Sync {
         after: Option<&ListPosition>,
         limit: u32,
     ) -> Result<Option<ListedPage>, StoreError>;
+
+    /// Returns the next handful of all records, in an order of the store's own; from the beginning
+    /// where no `place` is given. A record that stands all the while is in one of them at least,
+    /// and may be in two. `None`, the default, says that the store has no such order: its caller
+    /// then walks over them by their ids.
+    async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+        let _ = place;
+        Ok(None)
+    }
+}
+
+/// Some of all records, as they come.
+#[derive(Clone, Debug)]
+pub struct Handful {
+    /// The time by the clock of the store.
+    pub now: Time,
+    /// The records, in any order.
+    pub records: Vec<ListedRecord>,
+    /// How many records beside them could not be read.
+    pub damaged: u64,
+    /// The place of the next handful; `None` at the end.
+    pub next: Option<u64>,
 }
 
 /// An order in which records are listed.

@@ -85,7 +85,7 @@ pub(crate) use self::transaction::{
 };
 pub use self::{
     health::{ConnectionUse, ListenerHealth, StoreHealth},
-    list::{ListOrder, ListPosition, ListedPage, ListedRecord, RecordList},
+    list::{Handful, ListOrder, ListPosition, ListedPage, ListedRecord, RecordList},
     memory::MemoryStore,
     offers::{JoinedConnection, StepStore, TransactionStore},
     tiered::{OutcomeCache, OutcomeTier, TieredStore},

@@ -10,7 +10,7 @@ macro_rules! through {
             use crate::{
                 record::{ListedStep, Record, Step, StepNames, Version},
                 store::{
-                    ListOrder, ListPosition, ListedPage, RecordList, Snapshot, StepStore, StepWrite,
+                    Handful, ListOrder, ListPosition, ListedPage, RecordList, Snapshot, StepStore, StepWrite,
                     StoreHealth, Swap,
                 },
             };
@@ -88,6 +88,12 @@ macro_rules! through {
                     let lists = lists.expect("`lists` offers what the store inside does");
                     let listing = lists.list(order, after, limit);
                     self.through(StoreOperation::Scan, listing).await
+                }
+
+                async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+                    let lists = self.inner.lists();
+                    let lists = lists.expect("`lists` offers what the store inside does");
+                    self.through(StoreOperation::Scan, lists.handful(place)).await
                 }
             }
 

@@ -11,13 +11,14 @@ use super::{
     Inner, RedisStore,
     link::Node,
     rows::{Cells, place},
-    walk,
+    walk::{self, Walk},
 };
 use crate::{
     identity::RecordId,
-    record::{Record, State},
+    record::Record,
     store::{
-        ListOrder, ListPosition, ListedPage, ListedRecord, RecordList, StoreError, StoreErrorKind,
+        Handful, ListOrder, ListPosition, ListedPage, ListedRecord, RecordList, StoreError,
+        StoreErrorKind,
         notifications::read_id,
         sql::{COLUMNS, Row, snapshot},
     },
@@ -55,6 +56,34 @@ impl RecordList for RedisStore {
         };
         Ok(Some(page))
     }
+
+    /// In a cluster there is none: its nodes have an order each.
+    async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+        if self.inner.link.is_to_cluster() {
+            return Ok(None);
+        }
+        let place = place.unwrap_or_default();
+        let mut walk = Walk::at(&self.inner, place, walk::AT_ONCE, DOING).await?;
+        let ids = walk.step().await?.unwrap_or_default();
+        let next = walk.goes_on();
+        let look = |inner: Arc<Inner>, id| async move { inner.looked_at(id, |_| true).await };
+        let none = RecordId::from_bytes([0; 32]);
+        let mut handful = Handful {
+            now: self.inner.load(&none, DOING).await?.now,
+            records: Vec::new(),
+            damaged: 0,
+            next,
+        };
+        for found in walk::each(&self.inner, ids, look).await? {
+            match found {
+                Ok(Some((id, it))) => handful.records.push(ListedRecord::of(id, &it)),
+                Ok(None) => {}
+                Err(Damaged) => handful.damaged += 1,
+            }
+        }
+        handful.records.sort_unstable_by_key(|listed| listed.id);
+        Ok(Some(handful))
+    }
 }
 
 impl RedisStore {
@@ -79,7 +108,9 @@ impl RedisStore {
             page.is_last = names.len() < limit;
             for some in names.chunks(walk::AT_ONCE) {
                 let ids = some.iter().filter_map(|name| read_id(name));
-                let look = |inner: Arc<Inner>, id| async move { inner.looked_at(id).await };
+                let look = |inner: Arc<Inner>, id| async move {
+                    inner.looked_at(id, needs_somebody).await
+                };
                 for listed in walk::each(inner, ids, look).await? {
                     match listed {
                         Ok(Some((id, it))) => page.records.push(ListedRecord::of(id, &it)),
@@ -196,13 +227,17 @@ impl Inner {
             .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
     }
 
-    /// The record that a set of a cluster names, if it needs somebody.
+    /// The record under an id that a set or a walk came by, if it is one of those that are `meant`.
     async fn looked_at(
         &self,
         id: RecordId,
+        meant: fn(&Record) -> bool,
     ) -> Result<Result<Option<(RecordId, Arc<Record>)>, Damaged>, StoreError> {
         match self.load(&id, DOING).await {
-            Ok(found) => Ok(Ok(needy(id, found.record))),
+            Ok(found) => {
+                let record = found.record.filter(|record| meant(record));
+                Ok(Ok(record.map(|record| (id, record))))
+            }
             Err(error) if error.is_transient() => Err(error),
             Err(_) => Ok(Err(Damaged)),
         }
@@ -249,9 +284,8 @@ fn least(after: Option<&str>) -> String {
     after.map_or_else(|| "-".to_owned(), |name| format!("({name}"))
 }
 
-fn needy(id: RecordId, record: Option<Arc<Record>>) -> Option<(RecordId, Arc<Record>)> {
-    let needs = |record: &Arc<Record>| State::needs_attention(record.state);
-    record.filter(needs).map(|record| (id, record))
+fn needs_somebody(record: &Record) -> bool {
+    record.state.needs_attention()
 }
 
 /// The page that the script has answered, and the last name that it came by.
@@ -286,8 +320,8 @@ fn read_row(row: Value) -> Result<Option<ListedRecord>, StoreError> {
     let found = snapshot(&cells, place::NOW, place::RECORD, DOING)?;
     let bytes = cells.number(place::RECORD + COLUMNS.len());
     let bytes = bytes.ok().flatten().unwrap_or_default();
-    let needy = id.and_then(|id| needy(id, found.record));
-    Ok(needy.map(|(id, record)| ListedRecord {
+    let needy = found.record.filter(|record| needs_somebody(record));
+    Ok(id.zip(needy).map(|(id, record)| ListedRecord {
         id,
         record,
         outcome_bytes: bytes.unsigned_abs(),

@@ -25,6 +25,8 @@ pub(super) struct Walk<'a> {
     /// The place of the last step.
     here: Option<WalkPlace>,
     next: Option<WalkPlace>,
+    /// How many keys the server looks at in one command.
+    step: usize,
     doing: &'static str,
 }
 
@@ -62,8 +64,30 @@ impl<'a> Walk<'a> {
             nodes: nodes.into_iter(),
             here: None,
             next,
+            step: STEP,
             doing,
         })
+    }
+
+    /// Begins at a place that [`goes_on`](Self::goes_on) has told, of one server.
+    pub(super) async fn at(
+        inner: &'a Inner,
+        place: u64,
+        step: usize,
+        doing: &'static str,
+    ) -> Result<Self, StoreError> {
+        let cursor = place.to_string();
+        let begin = WalkPlace {
+            node: Node::Only,
+            cursor,
+        };
+        let walk = Self::from(inner, Some(begin), doing).await?;
+        Ok(Self { step, ..walk })
+    }
+
+    /// The place of the next step on the same node; `None` where there is none.
+    pub(super) fn goes_on(&self) -> Option<u64> {
+        self.next.as_ref()?.cursor.parse().ok()
     }
 
     /// The place of the last step.
@@ -86,7 +110,7 @@ impl<'a> Walk<'a> {
             .arg("MATCH")
             .arg(self.inner.prefix.pattern())
             .arg("COUNT")
-            .arg(STEP)
+            .arg(self.step)
             // A text that another program keeps under such a name is no record.
             .arg("TYPE")
             .arg("hash");

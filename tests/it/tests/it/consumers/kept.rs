@@ -113,10 +113,6 @@ async fn a_dead_letter_over_an_expired_record_has_nothing_of_it(world: World) {
     let consumer = keeping(&owner);
     assert_ack(deliver(&world, &consumer, "m", 1).await, false);
     world.advance(9 * DAY).await;
-    let error = owner
-        .idem
-        .invalidate(found(&consumer, "m").await.id, "a test");
-    assert!(error.await.is_err(), "it has expired");
     assert_dead(
         fail(&world, &consumer, "m", 1).await,
         DeadLetterReason::Exhausted,

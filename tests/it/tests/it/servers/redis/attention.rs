@@ -1,9 +1,13 @@
 //! The sets of ids that need somebody: they lag behind where another build wrote, a purge repairs
 //! them, and a set that is none stops no call.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use idempotent_runtime::{Error, Idempotency, operate::State, store::RedisStore};
+use idempotent_runtime::{
+    Error, Idempotency,
+    operate::{RecordCursor, State},
+    store::RedisStore,
+};
 use redis::aio::ConnectionLike;
 
 use super::{Redis, RedisCluster, private::Private};
@@ -164,4 +168,66 @@ async fn a_page_is_one_command() {
     assert_eq!(pages, 2);
     assert_eq!(calls("evalsha"), Some(pages.to_string()));
     assert_eq!((calls("scan"), calls("eval")), (None, None));
+}
+
+/// Records that come meanwhile make the server move the others about.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_walk_by_handfuls_meets_every_record() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    for key in 0..300 {
+        charge(&idem, &key.to_string()).await;
+    }
+    server.tell("HSET idempotent:not-a-record a b").await;
+    let damaged = "f".repeat(64);
+    server.tell(&format!("HSET idempotent:{damaged} a b")).await;
+    for operation in [None, Some("charge")] {
+        let (mut met, mut looked, mut damaged) = (BTreeSet::new(), 0, 0);
+        let (mut next, mut pages) = (None::<RecordCursor>, 0);
+        loop {
+            let mut list = idem.records();
+            if let Some(name) = operation {
+                list = list.operation(name);
+            }
+            if let Some(next) = next {
+                list = list.after(next.to_string().parse().expect("a cursor"));
+            }
+            let page = list.page(20).await.expect("the server answers");
+            looked += page.looked;
+            damaged += page.damaged;
+            met.extend(page.rows.into_iter().filter_map(|row| row.key));
+            pages += 1;
+            charge(&idem, &format!("late {pages} {operation:?}")).await;
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        let early = (0..300).filter(|key| met.contains(&format!("\"{key}\"")));
+        assert_eq!(early.count(), 300, "{operation:?}");
+        assert!(damaged >= 1 && looked >= 301, "{looked} {damaged}");
+        assert!(pages > 1, "one page has not all of them");
+    }
+    let counted = idem.records().operation("charge").count().await;
+    let counted = counted.expect("the server answers");
+    assert!(counted.records >= 300 && !counted.is_capped, "{counted:?}");
+    let none = idem.records().operation("another").page(20).await;
+    let none = none.expect("the server answers");
+    assert_eq!((none.rows.len(), none.next), (0, None));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_cursor_of_another_store_is_refused() {
+    let server = Private::new().await;
+    let redis = Idempotency::new(server.store().await);
+    let memory = Idempotency::memory();
+    for key in 0..300 {
+        charge(&redis, &key.to_string()).await;
+    }
+    let page = redis.records().page(20).await.expect("the server answers");
+    let next = page.next.expect("there are more");
+    let refused = memory.records().after(next).page(20).await;
+    assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
 }
