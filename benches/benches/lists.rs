@@ -1,8 +1,8 @@
 //! Pages of an operator's lists in stores of 1,000,000 records, beside calls; and what the index of
 //! operations costs a first call.
 //!
-//! `IDEMPOTENT_TEST_POSTGRES_URL`, `IDEMPOTENT_TEST_MARIADB_URL` and `IDEMPOTENT_TEST_REDIS_URL` say
-//! where servers are; `cargo xtask servers` starts them. `IDEMPOTENT_BENCH_RECORDS` is another
+//! `IDEMPOTENT_TEST_POSTGRES_URL`, `IDEMPOTENT_TEST_MARIADB_URL` and `IDEMPOTENT_TEST_REDIS_URL`
+//! say where servers are; `cargo xtask servers` starts them. `IDEMPOTENT_BENCH_RECORDS` is another
 //! number of records. Each of the databases fills about a gigabyte.
 
 #![allow(clippy::print_stdout, reason = "a table for people is its purpose")]

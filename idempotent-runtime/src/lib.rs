@@ -72,6 +72,7 @@
 //! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `wire` | the words of HTTP that a service and its clients share, on the types of the crate http; `tower` brings it |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
+//! | `inventory` | [`Idempotency::operations`] knows every annotated function before its first call |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 //!
 //! # Crates in signatures
