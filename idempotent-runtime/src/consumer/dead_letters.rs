@@ -9,54 +9,32 @@ use super::{
 };
 use crate::{
     error::Error,
-    handle::put,
+    handle::{Idempotency, put},
     identity::RecordId,
     key::{Key, KeyPart},
-    operate::RecordRow,
     race::race,
     record::{
         AttemptId, Draft, FencingToken, Moment, Note, Record, State, Time, TokenRule, Version,
     },
-    store::{ListedRecord, StoreError, StoreErrorKind, Swap},
+    store::{StoreError, StoreErrorKind, Swap},
 };
 
 const DOING: &str = "keeping a dead letter";
 
 impl Consumer {
-    /// Returns the record of a message; `None` where none stands. A dead letter has its reason in
-    /// the note, where the consumer [keeps](super::ConsumerBuilder::keep_dead_letters) them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidKey`] where the id cannot be a key, [`Error::Store`] where the store fails.
-    ///
-    /// # Cancel safety
-    ///
-    /// It only reads.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use idempotent_runtime::{Idempotency, record::State};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), idempotent_runtime::BoxError> {
-    /// # let idem = Idempotency::memory();
-    /// let consumer = idem.consumer("billing").broker_retention("3d").max_deliveries(1);
-    /// let consumer = consumer.keep_dead_letters("30d").build()?;
-    /// let message = consumer.message("message-7").without_payload().delivery(1);
-    /// let _dead = message.run(async |_| Err::<(), _>("no such account")).await;
-    ///
-    /// let row = consumer.lookup("message-7").await?.expect("it is kept");
-    /// assert_eq!(row.state, State::Released);
-    /// assert_eq!(&*row.note.expect("a reason").text, "dead letter: exhausted");
-    /// # Ok(()) }
-    /// ```
-    pub async fn lookup<K: KeyPart + ?Sized>(&self, id: &K) -> Result<Option<RecordRow>, Error> {
+    /// The id of the record of a message.
+    pub(crate) fn record_id<K: KeyPart + ?Sized>(&self, id: &K) -> Result<RecordId, Error> {
         let (operation, scope) = (&self.0.operation, self.0.scope.as_ref());
         let key = Key::from_part(id).map_err(Error::invalid_key(operation, "key"))?;
-        let id = RecordId::new(operation, scope.map(Key::framed), key.framed());
-        let record = self.0.handle.store().load(&id).await?.record;
-        Ok(record.map(|record| RecordRow::from(&ListedRecord::of(id, &record))))
+        Ok(RecordId::new(
+            operation,
+            scope.map(Key::framed),
+            key.framed(),
+        ))
+    }
+
+    pub(crate) fn handle(&self) -> &Idempotency {
+        &self.0.handle
     }
 }
 

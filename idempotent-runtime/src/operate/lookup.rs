@@ -4,13 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 
+use super::RecordRow;
 use crate::{
+    consumer::Consumer,
     error::{BoxError, Error},
     handle::{Idempotency, identify},
     key::KeyPart,
     outcome::Stored,
     record::{OutcomeKind, Record, State, Time},
-    store::Snapshot,
+    store::{ListedRecord, Snapshot},
 };
 
 /// The status of a call.
@@ -205,5 +207,41 @@ impl Idempotency {
                 }
             }
         }
+    }
+}
+
+impl Consumer {
+    /// Returns the record of a message; `None` where none stands. A dead letter has its reason in
+    /// the note, where the consumer [keeps](crate::consumer::ConsumerBuilder::keep_dead_letters) them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] where the id cannot be a key, [`Error::Store`] where the store fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Idempotency, record::State};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), idempotent_runtime::BoxError> {
+    /// # let idem = Idempotency::memory();
+    /// let consumer = idem.consumer("billing").broker_retention("3d").max_deliveries(1);
+    /// let consumer = consumer.keep_dead_letters("30d").build()?;
+    /// let message = consumer.message("message-7").without_payload().delivery(1);
+    /// let _dead = message.run(async |_| Err::<(), _>("no such account")).await;
+    ///
+    /// let row = consumer.lookup("message-7").await?.expect("it is kept");
+    /// assert_eq!(row.state, State::Released);
+    /// assert_eq!(&*row.note.expect("a reason").text, "dead letter: exhausted");
+    /// # Ok(()) }
+    /// ```
+    pub async fn lookup<K: KeyPart + ?Sized>(&self, id: &K) -> Result<Option<RecordRow>, Error> {
+        let id = self.record_id(id)?;
+        let record = self.handle().store().load(&id).await?.record;
+        Ok(record.map(|record| RecordRow::from(&ListedRecord::of(id, &record))))
     }
 }
