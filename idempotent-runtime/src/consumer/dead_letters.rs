@@ -14,7 +14,8 @@ use crate::{
     key::{Key, KeyPart},
     race::race,
     record::{
-        AttemptId, Draft, FencingToken, Moment, Note, Record, State, Time, TokenRule, Version,
+        AttemptId, Draft, FencingToken, Moment, Note, Record, State, Subject, Time, TokenRule,
+        Version,
     },
     store::{StoreError, StoreErrorKind, Swap},
 };
@@ -70,17 +71,19 @@ impl Decided {
             Disposition::DeadLetter { reason, .. } => *reason,
             _ => return Ok(()),
         };
-        let (Some(kept), Some(id)) = (self.settings.keep_dead_letters, &self.record) else {
+        // A call that is switched off has no subject, and no record.
+        let about = self.record.as_ref().zip(self.subject.as_ref());
+        let (Some(kept), Some(about)) = (self.settings.keep_dead_letters, about) else {
             return Ok(());
         };
         let limit = self.settings.handle.timer().sleep(LIMIT);
-        let kept = race(Box::pin(self.write(id, reason, kept)), limit).await;
-        kept.unwrap_or_else(|| Err(StoreError::new(StoreErrorKind::Busy, DOING).into()))
+        let kept = race(Box::pin(self.write(about, reason, kept)), limit).await;
+        kept.unwrap_or_else(|| Err(busy().into()))
     }
 
     async fn write(
         &self,
-        id: &RecordId,
+        (id, subject): (&RecordId, &Arc<Subject>),
         reason: DeadLetterReason,
         kept: Duration,
     ) -> Result<(), Error> {
@@ -93,9 +96,17 @@ impl Decided {
         loop {
             let (now, record) = (snapshot.now, snapshot.record.as_deref());
             let draft = match record {
-                Some(record) if !record.is_expired(now) => over(record, reason, &note, kept, now),
+                Some(record) if !record.is_expired(now) => {
+                    let is_own = record.subject.fingerprint == subject.fingerprint;
+                    match (is_own, is_held(record, now)) {
+                        // It is the record of the other message.
+                        (false, _) if reason == DeadLetterReason::KeyReused => None,
+                        (_, true) => return Err(busy().into()),
+                        (_, false) => over(record, &note, kept, now),
+                    }
+                }
                 // Nothing of it counts any more.
-                old => Some(self.anew(old, &note, kept)),
+                old => Some(self.anew(old, subject, &note, kept)),
             };
             let Some(draft) = draft.map(|it| it.kept(handle.defaults().audit_retention)) else {
                 return Ok(());
@@ -108,11 +119,17 @@ impl Decided {
     }
 
     /// The record of a message of which nothing stands.
-    fn anew(&self, old: Option<&Record>, note: &Arc<Note>, kept: Duration) -> Draft {
+    fn anew(
+        &self,
+        old: Option<&Record>,
+        subject: &Arc<Subject>,
+        note: &Arc<Note>,
+        kept: Duration,
+    ) -> Draft {
         let token = old.map_or(FencingToken::from_u64(0), |old| old.token);
         Draft {
             version: Version::random(),
-            subject: self.subject.clone(),
+            subject: Some(Arc::clone(subject)),
             state: State::Released,
             token: TokenRule::Above(token),
             attempt: 1,
@@ -128,30 +145,31 @@ impl Decided {
     }
 }
 
-/// The draft that changes nothing but the note and the end; `None` where a call may hold the
-/// record, or it is as it should be. An operator's note stays, and so does one about the message
-/// whose id another one has taken.
-fn over(
-    record: &Record,
-    reason: DeadLetterReason,
-    note: &Arc<Note>,
-    kept: Duration,
-    now: Time,
-) -> Option<Draft> {
-    if matches!(record.state, State::Running | State::Undoing) {
-        return None;
+fn busy() -> StoreError {
+    StoreError::new(StoreErrorKind::Busy, DOING)
+}
+
+/// Whether an attempt may still write it: its own release may be under way, too.
+fn is_held(record: &Record, now: Time) -> bool {
+    match record.state {
+        State::Undoing => true,
+        State::Running => {
+            let nobodys = [AttemptId::NOBODY, AttemptId::GIVEN_BACK];
+            !nobodys.contains(&record.attempt_id) || !record.lease_is_over(now)
+        }
+        _ => false,
     }
+}
+
+/// The draft that changes the note and the end, and the moment since when a record stands so;
+/// `None` where it is as it should be. An operator's note stays.
+fn over(record: &Record, note: &Arc<Note>, kept: Duration, now: Time) -> Option<Draft> {
     let is_kept = record.expires.since(now) >= kept;
-    let stands = record.note.as_ref();
-    if is_kept && stands == Some(note) {
-        return None;
-    }
-    let is_of_another = reason == DeadLetterReason::KeyReused;
-    let stays = stands.filter(|it| it.by.is_some() || is_of_another);
-    if is_kept && stays.is_some() {
-        return None;
-    }
+    let stays = record.note.as_ref().filter(|it| it.by.is_some());
     let note = stays.unwrap_or(note);
+    if is_kept && record.note.as_ref() == Some(note) {
+        return None;
+    }
     Some(Draft {
         version: Version::random(),
         subject: None,

@@ -179,7 +179,8 @@ impl ConsumerBuilder {
         /// note names the reason. It costs two round trips a dead letter. Where the store fails
         /// then, or takes longer than 5 seconds, the message comes again, unless its transaction
         /// has committed. These leave none: a message without an id, one whose payload cannot be
-        /// encoded, and one whose id another message has that runs, or is in the same batch.
+        /// encoded, and one whose id another message has. A redrive has a record of its own, which
+        /// only lists find.
         keep_dead_letters(it, kept: impl IntoDuration) {
             let kept = read(kept, &mut it.mistake);
             it.settings.keep_dead_letters = kept.or(it.settings.keep_dead_letters);

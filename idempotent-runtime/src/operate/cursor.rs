@@ -64,7 +64,7 @@ mod tests {
                 created: Time::from_micros(created),
                 id: RecordId::from_bytes([0xa7; 32]),
             });
-            for place in [behind, Place::At(created.unsigned_abs())] {
+            for place in [behind, Place::At(created.cast_unsigned())] {
                 let cursor = RecordCursor(place);
                 assert_eq!(cursor.to_string().parse(), Ok(cursor));
             }

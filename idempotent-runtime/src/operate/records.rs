@@ -1,6 +1,6 @@
 //! Lists of records, by filters and pages.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
     cursor::{Place, RecordCursor},
@@ -78,7 +78,7 @@ pub struct Records<'a> {
 pub struct RecordPage {
     /// The records that every filter lets through.
     pub rows: Vec<RecordRow>,
-    /// How many records the page has looked at, up to 10,000.
+    /// How many records the page has looked at: up to 10,000, and less than a handful more.
     pub looked: u64,
     /// How many of them hold what no build of ours writes. They are not in the rows.
     pub damaged: u64,
@@ -92,7 +92,8 @@ pub struct RecordPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordCount {
-    /// How many records every filter lets through, of the first 10,000 that were looked at.
+    /// How many records every filter lets through, of the first 10,000 that were looked at; on
+    /// Redis, of some more.
     pub records: u64,
     /// Whether there are more records than were looked at: then there may be more that count.
     pub is_capped: bool,
@@ -124,8 +125,8 @@ impl Records<'_> {
     }
 
     /// Only records of this operation, the newest first, on stores that find them by an index. The
-    /// SQL stores do; Redis and a store of your own look at all records, which come in the order
-    /// of their ids.
+    /// SQL stores do. Others look at all records, which come in the order of their ids, and on
+    /// Redis in the server's order.
     pub fn operation(mut self, name: &str) -> Self {
         self.operation = Some(name.into());
         self
@@ -222,13 +223,14 @@ impl Records<'_> {
             now: first.now,
             next: None,
         };
-        let mut handful = first;
+        // The server may move a record about, and hand it out again.
+        let (mut handful, mut met) = (first, HashSet::new());
         for handfuls in 1.. {
             page.damaged += handful.damaged;
             page.looked += handful.damaged + handful.records.len() as u64;
             page.now = handful.now;
-            let through = handful.records.iter();
-            let through = through.filter(|it| filter.lets_through(&it.record, page.now));
+            let new = handful.records.iter().filter(|it| met.insert(it.id));
+            let through = new.filter(|it| filter.lets_through(&it.record, page.now));
             page.rows.extend(through.map(RecordRow::from));
             page.next = handful.next.map(|next| RecordCursor(Place::At(next)));
             let is_full = page.rows.len() >= limit as usize

@@ -153,29 +153,35 @@ impl SettleStep<'_> {
 
     async fn ends(self, outcome: Option<RawOutcome>) -> Result<(), Error> {
         let (name, for_version) = (self.name()?, self.for_version);
-        let settle = self.settle;
+        let mut settle = self.settle;
         let outcome = outcome.map(|outcome| outcome.with_schema(settle.schema));
-        match settle.end_step(name, for_version, outcome).await? {
+        let record = settle.end_step(name, for_version, outcome).await?;
+        match record.state {
             // Its next attempt undoes the steps, and nothing of it is in doubt.
             State::Undoing | State::Parked => Ok(()),
-            _ => settle.write(&Settlement::GoOn).await,
+            _ => {
+                settle.for_version.get_or_insert(record.version);
+                settle.write(&Settlement::GoOn).await
+            }
         }
     }
 }
 
 impl Settle<'_> {
-    /// Ends a step, and returns how its record stood.
+    /// Ends a step, and returns its record as it stood.
     async fn end_step(
         &self,
         name: StepName,
         for_version: Option<Version>,
         outcome: Option<RawOutcome>,
-    ) -> Result<State, Error> {
+    ) -> Result<Arc<Record>, Error> {
         let (record, step) = self.find_step(name, why_not_ended).await?;
-        let has_ended = step.state != StepState::Begun;
-        if has_ended && step.outcome == outcome {
+        let (note, has_ended) = (self.note.checked()?, step.state != StepState::Begun);
+        let is_own = note.is_some() && step.note == note;
+        let is_meant = is_own || for_version.is_none_or(|meant| meant == step.version);
+        if has_ended && step.outcome == outcome && is_meant {
             // The call was not settled with it.
-            return Ok(record.state);
+            return Ok(record);
         }
         self.is_meant_step(for_version, &record, &step)?;
         let stands = step.outcome.as_ref();
@@ -194,11 +200,11 @@ impl Settle<'_> {
             state,
             attempt_id: self.undoing(&record).await?,
             outcome,
-            note: self.note.checked()?,
+            note,
             ..Step::clone(&step)
         };
         self.put_step(for_version, &record, &step, &ended).await?;
-        Ok(record.state)
+        Ok(record)
     }
 
     /// The attempt in whose name a step of this record is written. No step of a parked record can
@@ -206,7 +212,9 @@ impl Settle<'_> {
     async fn undoing(&self, record: &Record) -> Result<AttemptId, Error> {
         match record.state {
             State::Parked => {
-                self.clone().resume().await?;
+                let mut parked = self.clone();
+                parked.for_version = Some(record.version);
+                parked.resume().await?;
                 Ok(AttemptId::RESUMED)
             }
             _ => Ok(record.attempt_id),

@@ -20,7 +20,7 @@ use crate::{
     outcome::{FromRefusal, OnError, Storable},
     policy::Verdict,
     protocol::read,
-    record::{State, Version},
+    record::Version,
     run::Typed,
     store::{SqlConnection, is_aborted},
     transaction::{IntoTransact, RetryIf, ShowsCauses, transact},
@@ -166,8 +166,9 @@ impl Moved {
         let version = self.version;
         let is_own = version.is_none_or(|own| record.is_some_and(|it| it.version == own));
         let stored = read(record).ok().flatten();
-        let goes_on = record.is_some_and(|record| record.state == State::Running)
-            || stored.as_ref().is_some_and(|it| it.failing.is_some());
+        let goes_on = stored
+            .as_ref()
+            .is_some_and(|it| it.stream.running.is_some() || it.failing.is_some());
         let last = stored.and_then(|it| it.stream.last);
         last.is_some_and(|last| {
             last.number > self.number || (last.number == self.number && (is_own || goes_on))

@@ -65,7 +65,7 @@ impl RecordList for RedisStore {
         let place = place.unwrap_or_default();
         let mut walk = Walk::at(&self.inner, place, walk::AT_ONCE, DOING).await?;
         let ids = walk.step().await?.unwrap_or_default();
-        let next = walk.goes_on();
+        let next = walk.goes_on()?;
         let look = |inner: Arc<Inner>, id| async move { inner.looked_at(id, |_| true).await };
         let none = RecordId::from_bytes([0; 32]);
         let mut handful = Handful {

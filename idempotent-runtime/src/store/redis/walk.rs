@@ -86,8 +86,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The place of the next step on the same node; `None` where there is none.
-    pub(super) fn goes_on(&self) -> Option<u64> {
-        self.next.as_ref()?.cursor.parse().ok()
+    pub(super) fn goes_on(&self) -> Result<Option<u64>, StoreError> {
+        let place = self.next.as_ref().map(|next| next.cursor.parse());
+        place.transpose().map_err(|source| {
+            StoreError::new(StoreErrorKind::Other, self.doing).with_source(source)
+        })
     }
 
     /// The place of the last step.

@@ -180,6 +180,11 @@ async fn a_step_is_settled_in_the_version_that_was_looked_at(world: World) {
     let by_ben = settle().await.at_version(hotel.version).by("ben");
     let moved = moved(by_ben.with_value(&8_u64).await).expect("anna came before");
     assert_eq!((moved.by.as_deref(), moved.at), (Some("anna"), None));
+    // The same word is hers alone: she may say it again, as after an answer that was lost.
+    let by_cleo = settle().await.at_version(hotel.version).by("cleo");
+    assert!(self::moved(by_cleo.with_value(&7_u64).await).is_some());
+    let again = settle().await.at_version(hotel.version).by("anna");
+    again.with_value(&7_u64).await.expect("it is her own");
 
     let call = owner.call("trip").key("k").on_crash(OnCrash::Rerun);
     let body = async |_| {

@@ -7,6 +7,7 @@ use idempotent_runtime::{
     consumer::{Consumer, ConsumerBuilder, DeadLetterReason},
     operate::RecordRow,
     record::State,
+    step,
     testing::{On, StoreOperation},
 };
 
@@ -22,6 +23,8 @@ on_every_store![
     a_dead_letter_with_another_payload_leaves_the_outcome_that_stands,
     an_uncertain_dead_letter_keeps_its_state_and_its_note,
     a_dead_letter_is_not_kept_unless_that_is_said,
+    a_dead_letter_behind_steps_is_kept,
+    a_dead_letter_of_a_call_that_is_switched_off_is_not_kept,
 ];
 
 fn keeping(owner: &Owner) -> Consumer {
@@ -129,8 +132,7 @@ async fn a_dead_letter_with_another_payload_leaves_the_outcome_that_stands(world
     let reused = other.run(async |_| Ok::<_, std::io::Error>(())).await;
     assert_dead(reused, DeadLetterReason::KeyReused);
     let row = found(&consumer, "m").await;
-    assert_eq!(row.state, State::Done);
-    assert_noted(&row, "dead letter: key_reused");
+    assert_eq!((row.state, row.note), (State::Done, None));
     assert_ack(deliver(&world, &consumer, "m", 2).await, true);
     assert_eq!(world.runs("m"), 1);
 }
@@ -174,4 +176,36 @@ async fn how_long_dead_letters_are_kept_is_checked() {
         let built = consumer.keep_dead_letters(wrong).build();
         assert!(matches!(built, Err(Error::InvalidPolicy(_))), "{built:?}");
     }
+}
+
+/// Its record stays *running* for the next attempt, which goes on behind the steps.
+async fn a_dead_letter_behind_steps_is_kept(world: World) {
+    let owner = world.owner().await;
+    let consumer = keeping(&owner);
+    let deliver = async || {
+        let message = consumer.message("m").without_payload().delivery(1);
+        let handler = async |_| {
+            step("reserve", async |_| {
+                world.happened("reserve");
+                Ok::<_, Error>(())
+            })
+            .await?;
+            Err::<(), _>(Error::InvalidPolicy("sold out"))
+        };
+        message.run(handler).await
+    };
+    assert_dead(deliver().await, DeadLetterReason::Exhausted);
+    assert_noted(&found(&consumer, "m").await, "dead letter: exhausted");
+    world.advance(29 * DAY).await;
+    owner.idem.purge().await.expect("a purge");
+    assert_dead(deliver().await, DeadLetterReason::Exhausted);
+    assert_eq!(world.runs("reserve"), 1, "it goes on behind the step");
+}
+
+async fn a_dead_letter_of_a_call_that_is_switched_off_is_not_kept(world: World) {
+    let owner = world.owner_with(|builder| builder.enabled(false)).await;
+    let consumer = keeping(&owner);
+    let dead = fail(&world, &consumer, "m", 1).await;
+    assert_dead(dead, DeadLetterReason::Exhausted);
+    assert_eq!(consumer.lookup("m").await, Ok(None));
 }
