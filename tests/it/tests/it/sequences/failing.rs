@@ -38,7 +38,6 @@ mod transacted {
     on_every_database![
         mend_21_a_number_whose_transaction_fails_each_time_is_shown_and_skipped,
         mend_21_a_number_that_fails_in_a_transaction_of_yours_is_shown,
-        a_number_that_fails_over_an_expired_stream_is_shown_and_skipped,
     ];
 }
 
@@ -381,26 +380,4 @@ async fn a_failure_stays_while_the_number_before_it_is_settled(world: World) {
     assert_eq!((told.number, told.attempts), (2, 2));
     assert_applied(apply(&world, &stream, 2).await, 2);
     assert_eq!(failing(&owner).await, None);
-}
-
-async fn a_number_that_fails_over_an_expired_stream_is_shown_and_skipped<
-    S: Shop<Database: SqlDatabase>,
->(
-    shop: S,
-) {
-    let brief = stream(&shop).expires_after("1ms");
-    assert_applied(plain(place(&shop, &brief, 1).await), 1);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    let stream = stream(&shop);
-    for attempts in 1..=2 {
-        let call = stream.clone().number(1);
-        let failed = call.transact(shop.pool(), async |_| Err::<i64, _>(PlaceError::SoldOut));
-        assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
-        let position = position(&stream).await;
-        let failing = position.failing.expect("it fails");
-        assert_eq!((failing.number, failing.attempts), (1, attempts));
-        assert_eq!(position.last, None, "the stream begins anew");
-    }
-    stream.skip(1).await.expect("it fails");
-    assert_eq!(position(&stream).await.last, Some(1));
 }

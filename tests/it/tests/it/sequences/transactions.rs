@@ -9,7 +9,7 @@ use idempotent_runtime::{
     transaction::SqlDatabase,
 };
 
-use super::{Decided, assert_applied, assert_decided};
+use super::{Decided, assert_applied, assert_decided, position};
 use crate::transactions::{PlaceError, shop::Shop};
 
 on_every_database![
@@ -21,6 +21,7 @@ on_every_database![
     smaller_numbers_are_answered_while_a_transaction_is_open,
     a_number_that_vanished_outside_is_taken_over_inside,
     no_error_of_the_application_is_made_of_a_number_out_of_order,
+    a_number_that_fails_over_an_expired_stream_is_shown_and_skipped,
 ];
 
 pub(super) type Placed = Result<Decision<i64>, PlaceError>;
@@ -260,4 +261,26 @@ async fn no_error_of_the_application_is_made_of_a_number_out_of_order<
         let committed = staged.await.commit(tx).await;
         assert_eq!(committed.expect("a decision"), decision);
     }
+}
+
+async fn a_number_that_fails_over_an_expired_stream_is_shown_and_skipped<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let brief = stream(&shop).expires_after("1ms");
+    assert_applied(plain(place(&shop, &brief, 1).await), 1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let stream = stream(&shop);
+    for attempts in 1..=2 {
+        let call = stream.clone().number(1);
+        let failed = call.transact(shop.pool(), async |_| Err::<i64, _>(PlaceError::SoldOut));
+        assert!(matches!(failed.await, Err(PlaceError::SoldOut)));
+        let position = position(&stream).await;
+        let failing = position.failing.expect("it fails");
+        assert_eq!((failing.number, failing.attempts), (1, attempts));
+        assert_eq!(position.last, None, "the stream begins anew");
+    }
+    stream.skip(1).await.expect("it fails");
+    assert_eq!(position(&stream).await.last, Some(1));
 }
