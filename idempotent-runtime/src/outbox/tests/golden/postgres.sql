@@ -63,18 +63,16 @@ DELETE FROM golden_outbox_relays WHERE relay = <number> OR sleeps_until < (extra
 INSERT INTO golden_outbox_relays (relay, sleeps_until) VALUES (<number>, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000)
 -- 17
 INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
-             VALUES (decode('6b6b31', 'hex'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('646973636172646564', 'hex'),
-                 (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1),
-                 NULL, decode('776879', 'hex')) ON CONFLICT DO NOTHING;
+             SELECT decode('6b6b31', 'hex'), CASE WHEN coalesce(max(acted), 0) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE max(acted) + 1 END,
+                 decode('646973636172646564', 'hex'), (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1), NULL, decode('776879', 'hex') FROM golden_outbox_acts WHERE message_key = decode('6b6b31', 'hex');
 INSERT INTO golden_outbox_rejected (id, message_key, number, topic, headers, payload, traceparent, created, rejected, reason)
              SELECT id, message_key, number, topic, headers, payload, traceparent, created, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('776879', 'hex') FROM golden_outbox_messages WHERE id = decode('37', 'hex') FOR UPDATE;
              DELETE FROM golden_outbox_messages WHERE id = decode('37', 'hex');
 DELETE FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex')
 -- 18
 INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
-             VALUES (decode('6b6b31', 'hex'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, decode('726573756d6564', 'hex'),
-                 (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1),
-                 NULL, decode('', 'hex')) ON CONFLICT DO NOTHING;
+             SELECT decode('6b6b31', 'hex'), CASE WHEN coalesce(max(acted), 0) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE max(acted) + 1 END,
+                 decode('726573756d6564', 'hex'), (SELECT id FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') ORDER BY number LIMIT 1), NULL, decode('', 'hex') FROM golden_outbox_acts WHERE message_key = decode('6b6b31', 'hex');
 UPDATE golden_outbox_claims SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
              WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0
 -- 19
@@ -98,7 +96,7 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
              FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
-             WHERE claimed.blocked_since > 0
+             WHERE claimed.blocked_since > 0 AND claimed.message_key > decode('', 'hex')  
              ORDER BY claimed.message_key LIMIT 1000
 -- 23
 SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema

@@ -128,18 +128,16 @@ UPDATE golden_outbox_claims SET blocked_since = 0, attempts = 0, reason = NULL
 DELETE FROM golden_outbox_messages WHERE id IN (x'38') AND number IN (<number>)
 -- 16
 INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
-             VALUES (x'6b6b31', CAST(unixepoch('subsec') * 1000000 AS INTEGER), x'646973636172646564',
-                 (SELECT id FROM golden_outbox_messages WHERE message_key = x'6b6b31' ORDER BY number LIMIT 1),
-                 NULL, x'776879') ON CONFLICT DO NOTHING;
+             SELECT x'6b6b31', CASE WHEN coalesce(max(acted), 0) < CAST(unixepoch('subsec') * 1000000 AS INTEGER) THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) ELSE max(acted) + 1 END,
+                 x'646973636172646564', (SELECT id FROM golden_outbox_messages WHERE message_key = x'6b6b31' ORDER BY number LIMIT 1), NULL, x'776879' FROM golden_outbox_acts WHERE message_key = x'6b6b31';
 INSERT INTO golden_outbox_rejected (id, message_key, number, topic, headers, payload, traceparent, created, rejected, reason)
              SELECT id, message_key, number, topic, headers, payload, traceparent, created, CAST(unixepoch('subsec') * 1000000 AS INTEGER), x'776879' FROM golden_outbox_messages WHERE id = x'37' ;
              DELETE FROM golden_outbox_messages WHERE id = x'37';
 DELETE FROM golden_outbox_claims WHERE message_key = x'6b6b31'
 -- 17
 INSERT INTO golden_outbox_acts (message_key, acted, act, id, person, reason)
-             VALUES (x'6b6b31', CAST(unixepoch('subsec') * 1000000 AS INTEGER), x'726573756d6564',
-                 (SELECT id FROM golden_outbox_messages WHERE message_key = x'6b6b31' ORDER BY number LIMIT 1),
-                 NULL, x'') ON CONFLICT DO NOTHING;
+             SELECT x'6b6b31', CASE WHEN coalesce(max(acted), 0) < CAST(unixepoch('subsec') * 1000000 AS INTEGER) THEN CAST(unixepoch('subsec') * 1000000 AS INTEGER) ELSE max(acted) + 1 END,
+                 x'726573756d6564', (SELECT id FROM golden_outbox_messages WHERE message_key = x'6b6b31' ORDER BY number LIMIT 1), NULL, x'' FROM golden_outbox_acts WHERE message_key = x'6b6b31';
 UPDATE golden_outbox_claims SET blocked_since = 0, attempts = 0, next_attempt = 0, reason = NULL
              WHERE message_key = x'6b6b31' AND blocked_since > 0
 -- 18
@@ -281,7 +279,7 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
              FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
-             WHERE claimed.blocked_since > 0
+             WHERE claimed.blocked_since > 0 AND claimed.message_key > x''  
              ORDER BY claimed.message_key LIMIT 1000
 -- 41
 SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
