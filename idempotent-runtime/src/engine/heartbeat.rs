@@ -5,6 +5,8 @@
 //! the lease, and a runtime that shuts down leaves nothing half done. It starts with the first
 //! claim and ends when the handle is gone and nothing is left to do.
 
+mod health;
+
 use std::{
     fmt,
     sync::{Arc, Mutex, Weak},
@@ -14,6 +16,7 @@ use std::{
 use slab::Slab;
 use tokio::sync::{Notify, Semaphore};
 
+pub use self::health::HeartbeatHealth;
 use crate::{
     attempt::Attempt,
     clock::Timer,
@@ -43,21 +46,6 @@ pub(crate) struct Shared {
     pub(crate) giving_up: Semaphore,
     /// When a heartbeat was last written, and when one last failed, by the timer.
     pulse: Mutex<(Option<Duration>, Option<Duration>)>,
-}
-
-/// How the heartbeats of a handle are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HeartbeatHealth {
-    /// How many leases are held at this moment.
-    pub held: usize,
-    /// How many writes wait in the background: outcomes that the store has not taken yet, and claims
-    /// that are given up.
-    pub pending: usize,
-    /// How long ago a heartbeat was last written; `None` where none has been.
-    pub last: Option<Duration>,
-    /// How long ago one last failed; `None` where none has.
-    pub last_failed: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -156,19 +144,6 @@ impl Heartbeats {
         ending.inspect(|kept| kept.lease.flush_now(now)).is_some()
     }
 
-    pub(crate) fn health(&self) -> HeartbeatHealth {
-        let (last, failed) = *lock(&self.0.pulse);
-        let now = self.0.timer.now();
-        let ago = |at: Option<Duration>| at.map(|at| now.saturating_sub(at));
-        let work = lock(&self.0.work);
-        HeartbeatHealth {
-            held: work.leases.len(),
-            pending: work.jobs.len() + work.running_jobs,
-            last: ago(last),
-            last_failed: ago(failed),
-        }
-    }
-
     /// Resolves when no lease is held and nothing is left to do.
     pub(crate) async fn drained(&self) {
         loop {
@@ -250,15 +225,6 @@ impl Work {
 }
 
 impl Shared {
-    /// Takes note that a heartbeat was written, or failed.
-    pub(crate) fn beaten(&self, is_written: bool) {
-        let (now, mut pulse) = (self.timer.now(), lock(&self.pulse));
-        match is_written {
-            true => pulse.0 = Some(now),
-            false => pulse.1 = Some(now),
-        }
-    }
-
     fn tell_if_settled(&self, work: &Work) {
         if work.is_idle() {
             self.settled.notify_waiters();

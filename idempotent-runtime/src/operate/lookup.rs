@@ -211,8 +211,9 @@ impl Idempotency {
 }
 
 impl Consumer {
-    /// Returns the record of a message; `None` where none stands. A dead letter has its reason in
-    /// the note, where the consumer [keeps](crate::consumer::ConsumerBuilder::keep_dead_letters) them.
+    /// Returns the record of a message; `None` where there is none. A dead letter has its reason in
+    /// the note, where the consumer
+    /// [keeps](crate::consumer::ConsumerBuilder::keep_dead_letters) them.
     ///
     /// # Errors
     ///

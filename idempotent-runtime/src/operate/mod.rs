@@ -9,6 +9,7 @@
 mod acts;
 mod cursor;
 mod explain;
+mod filter;
 mod health;
 mod lookup;
 mod operations;

@@ -4,6 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
     cursor::{Place, RecordCursor},
+    filter::Filter,
     row::RecordRow,
 };
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     error::Error,
     handle::Idempotency,
     key::{Key, KeyPart},
-    record::{Record, State, Time},
+    record::{State, Time},
     store::{
         Handful, ListOrder, ListPosition, ListedPage, ListedRecord, StoreError, StoreErrorKind,
     },
@@ -363,45 +364,6 @@ enum Looked {
 fn no_handful() -> StoreError {
     StoreError::new(StoreErrorKind::Configuration, "listing records")
         .with_source("the cursor is of a list of another store")
-}
-
-/// The filters, checked.
-struct Filter<'a> {
-    attention: bool,
-    operation: Option<&'a str>,
-    scope: Option<&'a [u8]>,
-    key: Option<&'a [u8]>,
-    state: Option<State>,
-    older_than: Option<Duration>,
-    abandoned: bool,
-    lists: bool,
-}
-
-impl Filter<'_> {
-    /// Whether it lets everything through that the index of its list has.
-    fn is_open(&self) -> bool {
-        let by_index = match (self.attention, self.operation) {
-            (false, None) => true,
-            (true, Some(_)) => false,
-            _ => self.lists,
-        };
-        let rest = (self.scope, self.key, self.state, self.older_than);
-        by_index && rest == (None, None, None, None) && !self.abandoned
-    }
-
-    fn lets_through(&self, record: &Record, now: Time) -> bool {
-        let subject = &record.subject;
-        let is_abandoned = || record.state == State::Running && record.lease_is_over(now);
-        (!self.attention || record.state.needs_attention())
-            && self.operation.is_none_or(|it| *it == *subject.operation)
-            && self.scope.is_none_or(|it| *it == *subject.scope)
-            && self.key.is_none_or(|it| *it == *subject.key)
-            && self.state.is_none_or(|it| it == record.state)
-            && self
-                .older_than
-                .is_none_or(|it| record.created.plus(it) <= now)
-            && (!self.abandoned || is_abandoned())
-    }
 }
 
 /// The readable text of a key or a scope.

@@ -28,9 +28,9 @@ pub trait RecordList: Send + Sync {
     ) -> Result<Option<ListedPage>, StoreError>;
 
     /// Returns the next handful of all records, in an order of the store's own; from the beginning
-    /// where no `place` is given. A record that stands all the while is in one of them at least,
-    /// and may be in two, so long as the same server answers. `None`, the default, says that the store has no such order: its caller
-    /// then walks over them by their ids.
+    /// where no `place` is given. So long as the same server answers, a record that is there all
+    /// the time is in one of them at least, and may be in two. Returns `None`, the default, where
+    /// the store has no such order: its caller then walks over them by their ids.
     async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
         let _ = place;
         Ok(None)
