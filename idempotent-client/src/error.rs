@@ -157,9 +157,10 @@ pub enum ClientError {
     #[error("the call was given up at its deadline")]
     TimedOut,
 
-    /// The journal could not be written, or did not answer before the deadline; nothing was sent. If
-    /// it does not say what it wrote, the call is taken out of it again, after the deadline where
-    /// it does not answer sooner. If that fails, too, the call may stand there as one to be sent.
+    /// The journal could not be written, or did not answer before the deadline; nothing was sent.
+    /// If it does not say what it wrote, the call is taken out of it again, after the deadline
+    /// where it does not answer sooner. If that fails, too, the call may stand there as one to be
+    /// sent.
     #[error("the journal failed or did not answer in time, so nothing was sent")]
     #[non_exhaustive]
     Journal {

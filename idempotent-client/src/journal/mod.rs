@@ -45,8 +45,9 @@ use idempotent_runtime::{StoreError, Time};
 /// # Cancel safety
 ///
 /// A future of these methods may be dropped at any await. Its work is then carried out whole or not
-/// at all, and possibly only after the drop. A call waits for such a future until its deadline. After
-/// that, a future that writes is polled in a task of its own for a minute at most, and dropped.
+/// at all, and possibly only after the drop. A call waits for such a future until its deadline.
+/// After that, a future that writes is polled in a task of its own for a minute at most, and
+/// dropped.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` if nothing stands under its id, and answers `None` once it will survive all

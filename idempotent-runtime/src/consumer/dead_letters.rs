@@ -101,6 +101,12 @@ impl Decided {
                     match (is_own, is_held(record, now)) {
                         // It is the record of the other message.
                         (false, _) if reason == DeadLetterReason::KeyReused => None,
+                        // A copy that comes too often says nothing of the outcome.
+                        _ if reason == DeadLetterReason::Exhausted
+                            && record.state == State::Done =>
+                        {
+                            None
+                        }
                         (_, true) => return Err(busy().into()),
                         (_, false) => over(record, &note, kept, now),
                     }

@@ -179,8 +179,8 @@ impl Comparison {
     }
 }
 
-/// The lines of a header field. If the target of a request names its host, as it does by HTTP/2, that
-/// counts, and a field `Host` beside it does not (RFC 9113, section 8.3.1).
+/// The lines of a header field. If the target of a request names its host, as it does by HTTP/2,
+/// that counts, and a field `Host` beside it does not (RFC 9113, section 8.3.1).
 fn lines<'a>(name: &HeaderName, request: &'a Parts) -> Vec<&'a [u8]> {
     if name == HOST
         && let Some(authority) = routing::uri(request).authority()

@@ -1,6 +1,6 @@
 //! Acts on a record that a list has named: it is resumed, or its outcome is invalidated.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use super::Settle;
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     identity::RecordId,
     protocol::Settlement,
     record::{Note, Record, Version, note::signed},
+    value::awaited,
 };
 
 impl Idempotency {
@@ -189,20 +190,6 @@ impl InvalidateRecord<'_> {
     }
 }
 
-impl<'a> IntoFuture for ResumeRecord<'a> {
-    type Output = Result<(), Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+awaited!([] ResumeRecord<'a> => Result<(), Error>);
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
-
-impl<'a> IntoFuture for InvalidateRecord<'a> {
-    type Output = Result<(), Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
-}
+awaited!([] InvalidateRecord<'a> => Result<(), Error>);

@@ -1,5 +1,5 @@
-//! The functions that a program protects: held against a list in a test, and against what was kept
-//! at the deploy before.
+//! The functions that a program protects. A test compares them with a list, and a deploy compares
+//! them with those that the last deploy kept.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -69,7 +69,7 @@ impl fmt::Display for OperationChange {
     }
 }
 
-/// What is said of each function, by its name.
+/// Returns the properties of each function by its name.
 type Said = BTreeMap<String, BTreeMap<String, String>>;
 
 const DOING: &str = "keeping the operations of a program";
@@ -163,7 +163,7 @@ fn said(operations: &[Operation]) -> Said {
     operations.iter().map(said).collect()
 }
 
-/// None where an operator has invalidated it.
+/// `None` where an operator has invalidated it.
 fn read(record: &Record) -> Result<Option<Said>, Error> {
     let outcome = record.outcome.as_ref();
     let said = outcome.map(|outcome| serde_json::from_slice(&outcome.bytes));
@@ -202,13 +202,14 @@ fn difference(before: &Said, now: &Said) -> Vec<OperationChange> {
     changes
 }
 
-/// Holds the annotated functions of the program against a list: in a test of the binary's crate,
+/// Compares the annotated functions of the program with a list, in a test of the binary's crate,
 /// with the feature `inventory`. Each line is an [`Operation`] as it displays itself, in any order.
 /// It panics with the lines that are missing and those that are too many.
 ///
-/// Only crates that the program links are known: one that no line of the program names is not among
-/// them. So write the test in the crate of the binary, and name each library there. Calls that have
-/// no attribute, such as `idem.call("name")`, are not known to the linker. Wasm is not promised.
+/// Only crates that the program links are known. A crate that no line of the program names is not
+/// linked. So write the test in the crate of the binary, and name each library there. Calls that
+/// have no attribute, such as `idem.call("name")`, are not known to the linker. Wasm is not
+/// promised.
 ///
 /// # Examples
 ///

@@ -125,9 +125,9 @@ impl Records<'_> {
         self
     }
 
-    /// Only records of this operation, the newest first, on stores that find them by an index. The
-    /// SQL stores do. Others look at all records, which come in the order of their ids, and on
-    /// Redis in the server's order.
+    /// Only records of this operation, the newest first, on stores that find them by an index:
+    /// memory and the SQL stores. Others look at all records, which come in the order of their ids,
+    /// and on Redis in the server's order.
     pub fn operation(mut self, name: &str) -> Self {
         self.operation = Some(name.into());
         self
@@ -171,20 +171,20 @@ impl Records<'_> {
         self
     }
 
-    /// Lists at most `limit` records, and looks at 10,000 at most. A store that hands out records by
-    /// handfuls, as Redis does, may list some more.
+    /// Lists at most `limit` records, 1 at least, and looks at 10,000 at most. A store that hands
+    /// out records by handfuls, as Redis does, may list some more.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidKey`] when the key or the scope cannot be one, [`Error::InvalidPolicy`] when
     /// the age is no duration, [`Error::Store`] when the store fails.
     pub async fn page(&self, limit: u32) -> Result<RecordPage, Error> {
-        let filter = self.filter()?;
+        let (filter, limit) = (self.filter()?, limit.max(1));
         let looks = match filter.is_open() {
             true => limit.clamp(LEAST, MOST),
             false => MOST,
         };
-        let page = match self.look(looks).await? {
+        let page = match self.look_past_damage(looks).await? {
             Looked::Listed(page) => page,
             Looked::Handful(first) => return self.walked(first, &filter, limit).await,
         };
@@ -307,6 +307,16 @@ impl Records<'_> {
             }
         }
         self.walk(after, rest).await.map(Looked::Listed)
+    }
+
+    /// The same, and more of them where none can be read.
+    async fn look_past_damage(&self, limit: u32) -> Result<Looked, StoreError> {
+        match self.look(limit).await {
+            Err(error) if error.kind() == StoreErrorKind::Corrupt && limit < MOST => {
+                self.look(MOST).await
+            }
+            looked => looked,
+        }
     }
 
     async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {

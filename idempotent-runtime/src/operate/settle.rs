@@ -15,7 +15,7 @@ use crate::{
     outcome::Stored,
     protocol::{Settlement, settle},
     record::{Note, RawOutcome, Record, State, Time, Version, note::signed},
-    store::Snapshot,
+    store::{Snapshot, StoreErrorKind},
 };
 
 /// Settles one record, on an operator's word. Only an uncertain or a parked record can be settled,
@@ -291,7 +291,12 @@ impl Settle<'_> {
     /// Which part of the identity is unknown to the store.
     pub(super) async fn unknown(&self) -> Result<NotSettled, Error> {
         const MOST: u32 = 1_000;
-        let records = self.handle.store().scan(None, MOST).await?;
+        let records = match self.handle.store().scan(None, MOST).await {
+            Err(error) if error.kind() == StoreErrorKind::Corrupt => {
+                return Ok(NotSettled::UnknownKey);
+            }
+            scanned => scanned?,
+        };
         let is_of_it = |record: &Record| record.subject.operation == self.operation;
         let is_known = records.iter().any(|(_, record)| is_of_it(record));
         Ok(match is_known || records.len() >= MOST as usize {

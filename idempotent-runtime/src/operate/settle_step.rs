@@ -15,7 +15,7 @@ use crate::{
     record::{
         AttemptId, RawOutcome, Record, State, Step, StepName, StepState, Version, note::signed,
     },
-    store::StepWrite,
+    store::{Snapshot, StepWrite},
 };
 
 /// Settles one step of a call, on an operator's word: one that has begun, and of which no outcome
@@ -275,7 +275,24 @@ impl Settle<'_> {
                 self.is_meant_step(for_version, record, &stands)?;
                 Err(self.not(NotSettled::AlreadySettled))
             }
-            StepWrite::Lost(_) => Err(self.not(NotSettled::StillRunning)),
+            StepWrite::Lost(stands) => Err(self.lost(for_version, &stands)),
+        }
+    }
+
+    /// Why the record takes no such step any more.
+    fn lost(&self, for_version: Option<Version>, stands: &Snapshot) -> Error {
+        let Some(record) = &stands.record else {
+            return self.not(NotSettled::UnknownKey);
+        };
+        match why_not_ended(record, record.lease_is_over(stands.now)) {
+            Some(NotSettled::StillRunning) => self.not(NotSettled::StillRunning),
+            why_not => {
+                let moved = || Moved::record(record);
+                let meant = self.for_version.or(for_version);
+                let is_meant = is_meant(&self.operation, meant, record.version, moved);
+                let why_not = why_not.unwrap_or(NotSettled::AlreadySettled);
+                is_meant.err().unwrap_or_else(|| self.not(why_not))
+            }
         }
     }
 }

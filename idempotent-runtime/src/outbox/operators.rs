@@ -1,6 +1,6 @@
 //! Acts of operators on a key that is parked: it goes on, with its oldest message or behind it.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
 use super::{
     LIMIT, Outbox,
@@ -13,6 +13,7 @@ use crate::{
     record::{Note, note::signed},
     store::{StoreError, StoreErrorKind, sql::Row},
     transaction::Isolation,
+    value::{awaited, setters},
 };
 
 pub(super) const DOING: &str = "looking at parked keys";
@@ -51,7 +52,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     ///
     /// Dropped at any await, the message is discarded or is not. A second call changes nothing.
     pub fn discard(&self, key: &str, id: &str) -> KeyAct<'_, DB> {
-        KeyAct::new(self, key, Act::Discard { id: id.to_owned() })
+        KeyAct::new(self, key, Act::Discard).at_message(id)
     }
 
     /// Locks a key that is parked; whether it was. No relay holds a parked key, and the lock keeps
@@ -80,13 +81,15 @@ pub struct KeyAct<'a, DB: OutboxDatabase> {
     /// The key, as it stands in the tables, written out.
     place: String,
     act: Act,
+    /// The id of the message that is meant.
+    meant: Option<String>,
     note: Note,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     Resume,
-    Discard { id: String },
+    Discard,
 }
 
 impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
@@ -100,20 +103,26 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
             outbox,
             place,
             act,
+            meant: None,
             note,
         }
     }
 
     signed!(|it| it.note);
 
+    setters! {
+        /// Does it only where the message of this id is the oldest of the key, as a list showed it.
+        at_message(it, id: &str) { it.meant = Some(id.to_owned()) }
+    }
+
     /// Does it, and notes it, where the key is parked.
-    async fn run(&self) -> Result<bool, Error> {
+    async fn run(self) -> Result<bool, Error> {
         self.note.checked()?;
         let done = self.outbox.run(DOING, WRITING, async |connection| {
             self.carry_out(connection).await
         });
         let is_done = done.await?;
-        if let (true, Act::Discard { id }) = (is_done, &self.act) {
+        if let (true, Act::Discard, Some(id)) = (is_done, self.act, &self.meant) {
             let (by, reason) = (
                 self.note.by.as_deref().unwrap_or_default(),
                 &*self.note.text,
@@ -127,9 +136,9 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
     pub(super) async fn carry_out(&self, connection: &mut DB::Connection) -> Result<bool, Error> {
         let Self { outbox, place, .. } = self;
         let is_meant = outbox.locks(connection, place).await?
-            && match &self.act {
-                Act::Resume => true,
-                Act::Discard { id } => {
+            && match &self.meant {
+                None => true,
+                Some(id) => {
                     let oldest = outbox.tables.is_oldest::<DB>(place, id);
                     Outbox::<DB>::count(connection, oldest).await? > 0
                 }
@@ -149,7 +158,7 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
             "(SELECT id FROM {messages} WHERE message_key = {place} ORDER BY number LIMIT 1)"
         );
         let noted = |act| tables.note::<DB>(place, act, &oldest, &self.note);
-        match &self.act {
+        match self.act {
             Act::Resume => {
                 noted("resumed")
                     + &format!(
@@ -157,7 +166,8 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
              WHERE message_key = {place} AND blocked_since > 0"
                     )
             }
-            Act::Discard { id } => {
+            Act::Discard => {
+                let id = self.meant.as_deref().unwrap_or_default();
                 let meant = format!("id = {}", DB::bytes(id.as_bytes()));
                 noted("discarded")
                     + &tables.set_aside::<DB>(&meant, &self.note.text)
@@ -167,14 +177,7 @@ impl<'a, DB: OutboxDatabase> KeyAct<'a, DB> {
     }
 }
 
-impl<'a, DB: OutboxDatabase> IntoFuture for KeyAct<'a, DB> {
-    type Output = Result<bool, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.run().await })
-    }
-}
+awaited!([DB: OutboxDatabase] KeyAct<'a, DB> => Result<bool, Error>);
 
 impl Tables {
     /// Counts the message with this id, if it is the oldest of its key.

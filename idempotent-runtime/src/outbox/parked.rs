@@ -1,6 +1,6 @@
 //! Lists keys that are parked, and has many of them go on.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
 use super::{
     Outbox,
@@ -12,7 +12,7 @@ use crate::{
     error::{BoxError, Error},
     record::{Note, note::signed},
     store::sql::Row,
-    value::setters,
+    value::{awaited, setters},
 };
 
 /// A key that is parked: its oldest message was rejected too often. Messages behind it wait.
@@ -154,7 +154,7 @@ impl<'a, DB: OutboxDatabase> ParkedKeys<'a, DB> {
         after.map_or_else(|| DB::bytes(b""), |key| place_of::<DB>(key))
     }
 
-    async fn page(&self) -> Result<Vec<Parked>, Error> {
+    async fn run(self) -> Result<Vec<Parked>, Error> {
         let messages = &self.outbox.tables.messages;
         let look = self.look(&self.begin(), self.limit.unwrap_or(MOST));
         let reading = self.outbox.run(DOING, READING, async |connection| {
@@ -175,14 +175,7 @@ impl<'a, DB: OutboxDatabase> ParkedKeys<'a, DB> {
     }
 }
 
-impl<'a, DB: OutboxDatabase> IntoFuture for ParkedKeys<'a, DB> {
-    type Output = Result<Vec<Parked>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.page().await })
-    }
-}
+awaited!([DB: OutboxDatabase] ParkedKeys<'a, DB> => Result<Vec<Parked>, Error>);
 
 /// Has many parked keys go on: [`ParkedKeys::resume`] makes it. Nothing happens until it is
 /// awaited.
@@ -196,7 +189,7 @@ pub struct ResumeKeys<'a, DB: OutboxDatabase> {
 impl<DB: OutboxDatabase> ResumeKeys<'_, DB> {
     signed!(|it| it.note);
 
-    async fn run(&self) -> Result<u64, Error> {
+    async fn run(self) -> Result<u64, Error> {
         self.note.checked()?;
         let (outbox, mut after, mut resumed) = (self.keys.outbox, self.keys.begin(), 0);
         let most = self.keys.limit.map_or(u64::MAX, u64::from);
@@ -225,19 +218,14 @@ impl<DB: OutboxDatabase> ResumeKeys<'_, DB> {
     }
 }
 
-impl<'a, DB: OutboxDatabase> IntoFuture for ResumeKeys<'a, DB> {
-    type Output = Result<u64, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.run().await })
-    }
-}
+awaited!([DB: OutboxDatabase] ResumeKeys<'a, DB> => Result<u64, Error>);
 
 /// The place of the key, and the key.
 fn read(row: &impl Row) -> Result<(Vec<u8>, Parked), BoxError> {
     let bytes = |place| -> Result<Vec<u8>, BoxError> { Ok(row.bytes(place)?.unwrap_or_default()) };
-    let text = |place| -> Result<String, BoxError> { Ok(String::from_utf8(bytes(place)?)?) };
+    let text = |place| -> Result<String, BoxError> {
+        Ok(String::from_utf8_lossy(&bytes(place)?).into_owned())
+    };
     let place = bytes(0)?;
     let key = place.get(1..).unwrap_or_default().to_vec();
     let since = row.number(4)?.unwrap_or_default().unsigned_abs();

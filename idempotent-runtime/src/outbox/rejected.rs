@@ -1,7 +1,5 @@
 //! Messages that were set aside: operators look at them, and send them again or discard them.
 
-use std::pin::Pin;
-
 use super::{
     LIMIT, Outbox,
     dialect::{OutboxDatabase, read},
@@ -13,7 +11,7 @@ use crate::{
     error::{BoxError, Error},
     record::{Note, Time, note::signed},
     store::sql::Row,
-    value::setters,
+    value::{awaited, setters},
 };
 
 /// A message that was set aside: it was rejected too often, or an operator discarded it.
@@ -133,6 +131,15 @@ impl<DB: OutboxDatabase> RejectedMessages<'_, DB> {
         limit(it, limit: u32) { it.limit = limit.clamp(1, MOST) }
     }
 
+    async fn run(self) -> Result<Vec<Rejected>, Error> {
+        const DOING: &str = "looking at messages that were set aside";
+        let look = self.look();
+        let looking = self.outbox.run(DOING, (None, LIMIT), async |connection| {
+            Ok(read::<DB, _>(connection, look, DOING, row::<DB::Row>).await?)
+        });
+        looking.await
+    }
+
     fn look(&self) -> String {
         let (rejected, limit) = (&self.outbox.tables.rejected, self.limit);
         let mut only = Vec::new();
@@ -158,33 +165,23 @@ impl<DB: OutboxDatabase> RejectedMessages<'_, DB> {
     }
 }
 
-impl<'a, DB: OutboxDatabase> IntoFuture for RejectedMessages<'a, DB> {
-    type Output = Result<Vec<Rejected>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        const DOING: &str = "looking at messages that were set aside";
-        Box::pin(async move {
-            let look = self.look();
-            let looking = self.outbox.run(DOING, (None, LIMIT), async |connection| {
-                Ok(read::<DB, _>(connection, look, DOING, row::<DB::Row>).await?)
-            });
-            looking.await
-        })
-    }
-}
+awaited!([DB: OutboxDatabase] RejectedMessages<'a, DB> => Result<Vec<Rejected>, Error>);
 
 fn row<R: Row>(row: &R) -> Result<Rejected, BoxError> {
     let bytes = |place| -> Result<Vec<u8>, BoxError> { Ok(row.bytes(place)?.unwrap_or_default()) };
     let text = |place| -> Result<String, BoxError> { Ok(String::from_utf8(bytes(place)?)?) };
+    // Another program may have written bytes that are no text.
+    let shown = |place| -> Result<String, BoxError> {
+        Ok(String::from_utf8_lossy(&bytes(place)?).into_owned())
+    };
     let number = |place| -> Result<i64, BoxError> { Ok(row.number(place)?.unwrap_or_default()) };
     let key = bytes(1)?;
     let key = key.strip_prefix(&[OF_A_KEY]).map(<[u8]>::to_vec);
     Ok(Rejected {
         id: text(0)?,
         key: key.map(String::from_utf8).transpose()?,
-        topic: text(2)?,
-        reason: text(3)?,
+        topic: shown(2)?,
+        reason: shown(3)?,
         bytes: number(4)?.unsigned_abs(),
         at: Time::from_micros(number(5)?),
         number: number(6)?,
@@ -232,7 +229,7 @@ impl<'a, DB: OutboxDatabase> RejectedAct<'a, DB> {
 
     signed!(|it| it.note);
 
-    async fn run(&self) -> Result<bool, Error> {
+    async fn run(self) -> Result<bool, Error> {
         self.note.checked()?;
         let doing = self.outbox.run(DOING, WRITING, async |connection| {
             self.carry_out(connection).await
@@ -250,7 +247,11 @@ impl<'a, DB: OutboxDatabase> RejectedAct<'a, DB> {
         let (outbox, rejected) = (self.outbox, &self.outbox.tables.rejected);
         let (id, at) = (DB::bytes(self.id.as_bytes()), self.at.as_micros());
         let meant = format!("id = {id} AND rejected = {at}");
-        let look = format!("SELECT {ALL} FROM {rejected} WHERE {meant} {}", DB::LOCKING);
+        // Acts on such messages go one after the other: each has a moment of its own.
+        let (counters, floor, locking) = (&outbox.tables.counters, DB::bytes(b""), DB::LOCKING);
+        let turn = format!("SELECT number FROM {counters} WHERE message_key = {floor} {locking}");
+        DB::query(connection, turn, DOING).await?;
+        let look = format!("SELECT {ALL} FROM {rejected} WHERE {meant} {locking}");
         let mut found = read::<DB, _>(connection, look, DOING, stored::<DB::Row>).await?;
         let Some(message) = found.pop() else {
             return Ok(false);
@@ -274,14 +275,7 @@ impl<'a, DB: OutboxDatabase> RejectedAct<'a, DB> {
     }
 }
 
-impl<'a, DB: OutboxDatabase> IntoFuture for RejectedAct<'a, DB> {
-    type Output = Result<bool, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.run().await })
-    }
-}
+awaited!([DB: OutboxDatabase] RejectedAct<'a, DB> => Result<bool, Error>);
 
 impl Stored {
     fn writing(&self) -> Writing<'_> {

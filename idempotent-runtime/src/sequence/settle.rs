@@ -1,6 +1,6 @@
 //! The settlement of a number at which a stream stops, on an operator's word.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ use crate::{
     },
     record::{Note, OutcomeKind, Record, Subject, Time, Version, note::signed},
     store::Snapshot,
+    value::awaited,
 };
 
 /// Settles one number, on an operator's word. Only the number at which the stream stops can be
@@ -205,29 +206,24 @@ pub struct SkipNumber<'a>(pub(super) SettleNumber<'a>);
 impl SkipNumber<'_> {
     signed!(|it| it.0.note);
     aimed!(|it| it.0.for_version);
-}
 
-impl<'a> IntoFuture for SkipNumber<'a> {
-    type Output = Result<(), Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (operation, number) = (Arc::clone(&self.0.operation), self.0.number);
-            let Note { by, text } = self.0.note.clone();
-            self.0.write(None, Vec::new()).await?;
-            let (by, reason) = (by.as_deref().unwrap_or_default(), &*text);
-            tracing::warn!(
-                operation = &*operation,
-                number,
-                by,
-                reason,
-                "a number was skipped"
-            );
-            Ok(())
-        })
+    async fn run(self) -> Result<(), Error> {
+        let (operation, number) = (Arc::clone(&self.0.operation), self.0.number);
+        let Note { by, text } = self.0.note.clone();
+        self.0.write(None, Vec::new()).await?;
+        let (by, reason) = (by.as_deref().unwrap_or_default(), &*text);
+        tracing::warn!(
+            operation = &*operation,
+            number,
+            by,
+            reason,
+            "a number was skipped"
+        );
+        Ok(())
     }
 }
+
+awaited!([] SkipNumber<'a> => Result<(), Error>);
 
 /// The answer of a copy of a number that was only to begin, and the change that observers are told.
 fn told(settlement: Option<&StreamSettlement>) -> (Option<CopyAnswer>, RecordChange) {

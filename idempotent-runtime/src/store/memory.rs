@@ -2,6 +2,7 @@
 
 mod hasher;
 mod list;
+mod newest;
 mod steps;
 
 use std::{
@@ -13,7 +14,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use self::hasher::IdHasher;
+use self::{hasher::IdHasher, newest::Newest};
 use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
@@ -273,6 +274,7 @@ struct Cells {
     records: HashMap<RecordId, Cell, IdHasher>,
     /// The records that need somebody. Such a record is never forgotten.
     attention: BTreeSet<RecordId>,
+    newest: Newest,
     /// How many records there may be before the next one that comes in has the expired ones swept.
     sweep_at: usize,
     /// The largest token among the records that were forgotten: a record that begins again gets a
@@ -294,6 +296,7 @@ impl Default for Cells {
         Self {
             records: HashMap::default(),
             attention: BTreeSet::new(),
+            newest: Newest::default(),
             sweep_at: FIRST_SWEEP,
             forgotten: FencingToken::from_u64(0),
         }
@@ -324,6 +327,10 @@ impl Cells {
             let needed = stands.record.state.needs_attention();
             let written = Cell::new(record, next, Some(stands));
             let previous = mem::replace(stands, written);
+            if stands.record.created != previous.record.created {
+                self.newest.leave(*id, &previous.record);
+                self.newest.enter(*id, &stands.record);
+            }
             self.attend(*id, needed, next);
             return Put::Over(stamp, previous);
         }
@@ -334,6 +341,7 @@ impl Cells {
         let mut record = next.apply(None, now);
         record.token = record.token.max(self.forgotten.next(now));
         let stamp = Stamp::from_record(&record, now);
+        self.newest.enter(*id, &record);
         self.records.insert(*id, Cell::new(record, next, None));
         self.attend(*id, false, next);
         Put::Anew(stamp, swept)
@@ -368,6 +376,9 @@ impl Cells {
     fn forget(&mut self, limit: usize, which: impl Fn(&Cell) -> bool) -> Vec<(RecordId, Cell)> {
         let needless = self.records.extract_if(|_, cell| which(cell));
         let forgotten: Vec<_> = needless.take(limit).collect();
+        if !forgotten.is_empty() {
+            self.newest.retain(|id| self.records.contains_key(id));
+        }
         let largest = forgotten.iter().map(|(_, cell)| cell.record.token).max();
         self.forgotten = self.forgotten.max(largest.unwrap_or(self.forgotten));
         forgotten

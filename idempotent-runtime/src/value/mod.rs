@@ -5,6 +5,7 @@
 //! All of it is pure but the clock, the only place that reads the time. Bytes that are stored or
 //! compared come from here, and have golden values: a change of one is a breaking change.
 
+mod awaited;
 pub mod clock;
 pub(crate) mod codec;
 pub mod fingerprint;
@@ -25,7 +26,7 @@ pub mod wire;
 
 #[doc(hidden)]
 pub use self::setters::setters;
-pub(crate) use self::{lock::lock, opaque::opaque};
+pub(crate) use self::{awaited::awaited, lock::lock, opaque::opaque};
 pub use self::{
     time::{Time, micros},
     unreadable::{BoxError, Unreadable},

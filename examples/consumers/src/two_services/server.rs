@@ -25,8 +25,15 @@ use crate::{
     server::find,
 };
 
-/// More than a broker takes to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// More than a broker takes to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How long one try to reach it may take. Another program may have taken its port, and a broker
+/// that just starts may leave a question without an answer.
+const TRY: Duration = Duration::from_secs(5);
+
+/// How often it is started on other ports.
+const STARTS: u32 = 3;
 
 /// A node that waits does not spin, and other hosts do not reach it.
 const ERLANG: &str =
@@ -116,15 +123,21 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it, and makes its queue.
+    /// Starts it, and makes its queue. Other programs may take its ports before it does.
     pub(super) async fn start<B: Local>(folder: &Path) -> Result<Self, Failure> {
-        let mut server = Self {
-            ports: free_ports()?,
-            folder: folder.join("broker"),
-            running: Vec::new(),
-        };
-        server.serve::<B>().await?;
-        Ok(server)
+        let mut failed = None;
+        for start in 0..STARTS {
+            let mut server = Self {
+                ports: free_ports()?,
+                folder: folder.join(format!("broker-{start}")),
+                running: Vec::new(),
+            };
+            match server.serve::<B>().await {
+                Ok(()) => return Ok(server),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| "it was not started".into()))
     }
 
     pub(super) fn url<B: Local>(&self) -> String {
@@ -150,17 +163,21 @@ impl Server {
         }
         let url = self.url::<B>();
         let is_there = async {
-            while let Err(error) = B::connect_in_order(&url, QUEUE).await {
+            while !matches!(
+                timeout(TRY, B::connect_in_order(&url, QUEUE)).await,
+                Ok(Ok(_))
+            ) {
                 for process in &mut self.running {
                     if let Some(ended) = process.try_wait()? {
-                        return Err(format!("{} ended: {ended}: {error}", B::NAME).into());
+                        return Err(format!("{} ended: {ended}", B::NAME).into());
                     }
                 }
                 sleep(Duration::from_millis(50)).await;
             }
             Ok(())
         };
-        timeout(PATIENCE, is_there).await?
+        let started = timeout(PATIENCE, is_there).await;
+        started.map_err(|_| format!("{} did not start", B::NAME))?
     }
 
     /// Each process is a group, with all that it has started.

@@ -37,7 +37,8 @@ impl<DB: SqlDatabase> OwnedConnection<DB> {
 
     /// Begins a transaction that only reads, and locks nothing from its beginning.
     pub(crate) async fn begin_reading(&mut self) -> Result<Transaction<'_, DB>, StoreError> {
-        self.begin_with(DB::prepare(None), "BEGIN".to_owned()).await
+        self.begin_with(DB::prepare(None), DB::BEGIN_READING.to_owned())
+            .await
     }
 
     async fn begin_with(

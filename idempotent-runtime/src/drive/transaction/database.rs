@@ -21,6 +21,9 @@ pub(crate) mod sealed {
         /// The statement by which it begins.
         fn begin(isolation: Option<Isolation>) -> String;
 
+        /// The statement by which one begins that only reads.
+        const BEGIN_READING: &'static str;
+
         /// The statement that undoes them, after the transaction.
         const RESTORE: Option<&'static str>;
 
@@ -89,6 +92,8 @@ impl sealed::OwnsTransactions for sqlx::Postgres {
         }
     }
 
+    const BEGIN_READING: &'static str = "BEGIN";
+
     const RESTORE: Option<&'static str> = None;
 
     const ONE_WRITER: bool = false;
@@ -140,6 +145,8 @@ impl sealed::OwnsTransactions for sqlx::MySql {
         "START TRANSACTION".to_owned()
     }
 
+    const BEGIN_READING: &'static str = "START TRANSACTION";
+
     const RESTORE: Option<&'static str> = Some("SET SESSION autocommit = @idempotent_autocommit");
 
     const ONE_WRITER: bool = false;
@@ -179,6 +186,8 @@ impl sealed::OwnsTransactions for sqlx::Sqlite {
     fn begin(_: Option<Isolation>) -> String {
         "BEGIN IMMEDIATE".to_owned()
     }
+
+    const BEGIN_READING: &'static str = "BEGIN";
 
     const RESTORE: Option<&'static str> = None;
 

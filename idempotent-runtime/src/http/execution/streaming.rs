@@ -26,8 +26,8 @@ impl Terms {
         Captured::Streaming(response, watch, verdict)
     }
 
-    /// Tells the store how far a handler has come whose response streams, before the client gets it:
-    /// this process may die while the body is sent.
+    /// Tells the store how far a handler has come whose response streams, before the client gets
+    /// it: this process may die while the body is sent.
     pub(super) async fn reach_while_streaming(&self, attempt: &Attempt, stage: Stage) {
         attempt.reach(stage);
         // Boxed, so that the future of every run does not hold room for it.
@@ -46,9 +46,9 @@ impl Terms {
     }
 }
 
-/// Says how a response ended that is given on. It ended well also if its client went away or did not
-/// read on, because the handler's effect is complete when it answers. It is uncertain if the handler
-/// itself broke it off.
+/// Says how a response ended that is given on. It ended well also if its client went away or did
+/// not read on, because the handler's effect is complete when it answers. It is uncertain if the
+/// handler itself broke it off.
 pub(super) fn ending_of_stream(ended: Option<Ended>, verdict: Verdict) -> RawEnding {
     match (ended, verdict) {
         (Some(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),

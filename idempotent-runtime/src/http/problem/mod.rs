@@ -29,8 +29,8 @@
 //! # idempotency-inner-call-refused
 //!
 //! The handler made a call under a key of its own, such as the number of an order, and that key
-//! belongs to a call with other data, or is no key. The `Idempotency-Key` of the request has no part
-//! in it, and another one does not help. Correct the request.
+//! belongs to a call with other data, or is no key. The `Idempotency-Key` of the request has no
+//! part in it, and another one does not help. Correct the request.
 //!
 //! # idempotency-request-in-progress
 //!

@@ -18,8 +18,8 @@ const LONGEST_TEXT: usize = 1_000;
 pub struct FailingNumber {
     /// The number.
     pub number: u64,
-    /// How many attempts have failed in a row. The count begins again at 1 after an operator wrote a
-    /// note, after an older build wrote the stream, and after another number of it was begun.
+    /// How many attempts have failed in a row. The count begins again at 1 after an operator wrote
+    /// a note, after an older build wrote the stream, and after another number of it was begun.
     pub attempts: u32,
     /// The type of the last error, in at most 100 bytes.
     pub kind: Arc<str>,

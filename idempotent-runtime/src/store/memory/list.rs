@@ -1,4 +1,4 @@
-//! Lists of records in memory. No index but that of what needs somebody is kept for them.
+//! Lists of records in memory.
 
 use std::{cmp::Reverse, ops::Bound, sync::Arc};
 
@@ -19,13 +19,13 @@ impl RecordList for MemoryStore {
         after: Option<&ListPosition>,
         limit: u32,
     ) -> Result<Option<ListedPage>, StoreError> {
-        let mut found = match order {
-            ListOrder::Operation(name) => self.newest_of(name, after, limit as usize),
-            ListOrder::Everything => self.scan(after.map(|it| it.id), limit).await?,
-            ListOrder::Attention => self.needing_attention(after, limit as usize),
+        let most = limit as usize;
+        let all = |found: Found| (found.len() < most, found);
+        let (is_last, found) = match order {
+            ListOrder::Operation(name) => self.newest_of(name, after, most),
+            ListOrder::Everything => all(self.scan(after.map(|it| it.id), limit).await?),
+            ListOrder::Attention => all(self.needing_attention(after, most)),
         };
-        let is_last = found.len() < limit as usize;
-        found.truncate(limit as usize);
         let records = found.iter();
         Ok(Some(ListedPage {
             now: self.clock.now(),
@@ -39,25 +39,23 @@ impl RecordList for MemoryStore {
 type Found = Vec<(RecordId, Arc<Record>)>;
 
 impl MemoryStore {
-    /// Looks at every record of the store, one shard after the other.
-    fn newest_of(&self, operation: &str, after: Option<&ListPosition>, limit: usize) -> Found {
-        let place = |id: &RecordId, record: &Record| Reverse((record.created, *id));
-        let after = after.map(|after| Reverse((after.created, after.id)));
-        let mut found: Found = Vec::new();
+    /// The records, and whether none is older. One of them may be purged while it looks.
+    fn newest_of(
+        &self,
+        operation: &str,
+        after: Option<&ListPosition>,
+        limit: usize,
+    ) -> (bool, Found) {
+        let after = after.map(|after| (after.created, after.id));
+        let mut places: Vec<_> = Vec::new();
         for shard in &*self.shards {
-            let cells = shard.lock();
-            let of_it = cells.records.iter().filter(|(id, cell)| {
-                *cell.record.subject.operation == *operation
-                    && after.is_none_or(|after| place(id, &cell.record) > after)
-            });
-            found.extend(of_it.map(|(id, cell)| (*id, Arc::clone(&cell.record))));
+            places.extend(shard.lock().newest.of(operation, after).take(limit));
         }
-        if found.len() > limit && limit > 0 {
-            found.select_nth_unstable_by_key(limit - 1, |(id, record)| place(id, record));
-            found.truncate(limit);
-        }
-        found.sort_unstable_by_key(|(id, record)| place(id, record));
-        found
+        places.sort_unstable_by_key(|place| Reverse(*place));
+        let is_last = places.len() < limit;
+        places.truncate(limit);
+        let record = |(_, id)| Some((id, self.look(&id).record?));
+        (is_last, places.into_iter().filter_map(record).collect())
     }
 
     fn needing_attention(&self, after: Option<&ListPosition>, limit: usize) -> Found {

@@ -60,9 +60,9 @@ fn ends_the_connection(error: &dyn DatabaseError) -> bool {
     said.is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
-/// Tells whether the error comes from a function of the application's, such as that of a trigger. Its
-/// code is then that of the function. In every language of messages, the place of the error names
-/// the procedural language.
+/// Tells whether the error comes from a function of the application's, such as that of a trigger.
+/// Its code is then that of the function. In every language of messages, the place of the error
+/// names the procedural language.
 fn is_of_a_function(error: &dyn DatabaseError) -> bool {
     let said = error.try_downcast_ref::<PgDatabaseError>();
     let place = said.and_then(PgDatabaseError::r#where);

@@ -47,7 +47,6 @@ on_every_store![
     a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent,
     a_claim_whose_answer_came_late_counts_its_lease_from_the_write,
     a_claim_whose_answer_came_after_its_lease_is_made_anew,
-    a_heartbeat_whose_answer_was_lost_prolongs_the_lease,
 ];
 
 /// Lets so many thirds of a lease go by, each with a heartbeat.
@@ -380,29 +379,4 @@ async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     assert_eq!(world.record().await.attempt, 1);
     charges_behind(&inside, call).await;
-}
-
-/// The next heartbeat finds it, and fails itself, as all later ones do.
-async fn a_heartbeat_whose_answer_was_lost_prolongs_the_lease(world: World) {
-    let owner = world.owner().await;
-    owner.fault(StoreOperation::Heartbeat, On::Call(1), Fault::LoseAnswer);
-    for call in 3..30 {
-        let never_arrives = Fault::LoseRequest;
-        owner.fault(StoreOperation::Heartbeat, On::Call(call), never_arrives);
-    }
-    let (call, gate) = Charge::of(&world, &owner).begun().await;
-    world.advance(LEASE / 3).await;
-    let failed = RecordChange::HeartbeatFailed;
-    owner.log.await_steps(failed, 1).await;
-    let is_lost = || owner.log.count(RecordChange::LeaseLost);
-    for beat in 2..=12 {
-        assert_eq!(is_lost(), 0, "before heartbeat {beat}");
-        world.advance(LEASE / 12).await;
-        owner.log.await_steps(failed, beat).await;
-    }
-    // The first heartbeat was sent a third of a lease after the claim, and prolonged it by a lease.
-    world.advance(LEASE / 12).await;
-    owner.log.await_step(RecordChange::LeaseLost).await;
-    gate.open();
-    drop(call.await.expect("no panic"));
 }

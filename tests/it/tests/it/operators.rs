@@ -12,7 +12,7 @@ use idempotent_runtime::{
     operate::{RecordRow, StepState},
     sequence::Decision,
     step,
-    testing::Gate,
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use crate::harness::{Owner, World, not_settled};
@@ -21,6 +21,7 @@ on_every_store![
     an_act_for_another_version_changes_nothing,
     two_operators_at_once_settle_a_call_once,
     a_step_is_settled_in_the_version_that_was_looked_at,
+    a_step_of_a_call_that_another_settles_meanwhile_is_moved,
     a_number_is_settled_by_the_id_of_its_record,
     what_is_parked_is_resumed_by_its_id,
 ];
@@ -194,6 +195,33 @@ async fn a_step_is_settled_in_the_version_that_was_looked_at(world: World) {
             .await
     };
     assert_eq!(call.run(body).await.ok(), Some(7));
+}
+
+/// Between the look at the step and the write of it.
+async fn a_step_of_a_call_that_another_settles_meanwhile_is_moved(world: World) {
+    vanish_in_a_step(&world).await;
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let id = row(&owner).await.id;
+    let steps = owner.idem.steps(id).await.expect("the store answers");
+    let hotel = steps.iter().find(|step| &*step.label == "hotel");
+    let hotel = hotel.expect("it began");
+    let gate = Gate::new();
+    let delay = Fault::Delay(gate.clone());
+    owner.fault(StoreOperation::WriteStep, On::Next, delay);
+
+    let settle = owner.idem.settle_id(id).await.expect("it stands");
+    let settle = settle.step_id(hotel.name).at_version(hotel.version);
+    let meanwhile = async {
+        gate.arrived(1).await;
+        let settle = other.idem.settle_id(id).await.expect("it stands");
+        let settled = settle.by("ben").with_value(&9_u64).await;
+        settled.expect("nobody came between");
+        gate.open();
+    };
+    let (late, ()) = tokio::join!(settle.with_value(&7_u64), meanwhile);
+    let moved = moved(late).expect("ben came between");
+    assert_eq!(moved.by.as_deref(), Some("ben"));
+    assert_eq!(owner.idem.steps(id).await.ok(), Some(steps));
 }
 
 async fn a_number_is_settled_by_the_id_of_its_record(world: World) {

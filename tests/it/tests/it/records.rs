@@ -102,6 +102,9 @@ async fn the_records_of_an_operation_come_in_pages(world: World) {
         world.advance(Duration::from_secs(1)).await;
     }
 
+    let none = owner.idem.records().page(0).await;
+    let none = none.expect("the store answers");
+    assert!(!none.rows.is_empty() && none.next.is_some(), "{none:?}");
     let mut found = keys(owner.idem.records().operation("payments.charge")).await;
     if !world.lists_by_id() {
         let newest_first = [r#""5""#, r#""4""#, r#""3""#, r#""2""#, r#""1""#];

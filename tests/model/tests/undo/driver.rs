@@ -138,8 +138,8 @@ impl Protocol {
                     _ => self.actions_of_undo(world, worker, &held, actions),
                 }
                 self.actions_of_steps(world, worker, &held, actions);
-                // A holder that stopped sends no heartbeats any more, and none goes over a version that
-                // an ending met.
+                // A holder that stopped sends no heartbeats any more, and none goes over a version
+                // that an ending met.
                 let is_over = [End::Stopped, End::Left, End::LeftToUndo];
                 if !is_over.map(Stage::Ending).contains(&held.stage) {
                     let fates = self.fates(world, held.seen != Seen::Stale);

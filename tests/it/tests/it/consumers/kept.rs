@@ -8,7 +8,7 @@ use idempotent_runtime::{
     operate::RecordRow,
     record::State,
     step,
-    testing::{On, StoreOperation},
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use super::{DAY, Refused, assert_ack, assert_dead, assert_retry, consumer_with, deliver, fail};
@@ -21,6 +21,7 @@ on_every_store![
     a_message_whose_dead_letter_cannot_be_kept_comes_again,
     a_dead_letter_over_an_expired_record_has_nothing_of_it,
     a_dead_letter_with_another_payload_leaves_the_outcome_that_stands,
+    a_copy_that_comes_too_often_leaves_the_outcome_that_stands,
     an_uncertain_dead_letter_keeps_its_state_and_its_note,
     a_dead_letter_is_not_kept_unless_that_is_said,
     a_dead_letter_behind_steps_is_kept,
@@ -135,6 +136,25 @@ async fn a_dead_letter_with_another_payload_leaves_the_outcome_that_stands(world
     assert_eq!((row.state, row.note), (State::Done, None));
     assert_ack(deliver(&world, &consumer, "m", 2).await, true);
     assert_eq!(world.runs("m"), 1);
+}
+
+/// Another copy has the effect between the last failure and the note of it.
+async fn a_copy_that_comes_too_often_leaves_the_outcome_that_stands(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let (consumer, elsewhere) = (keeping(&owner), keeping(&other));
+    let gate = Gate::new();
+    owner.fault(StoreOperation::Load, On::Next, Fault::Delay(gate.clone()));
+    let meanwhile = async {
+        gate.arrived(1).await;
+        assert_ack(deliver(&world, &elsewhere, "m", 1).await, false);
+        let stands = found(&elsewhere, "m").await;
+        gate.open();
+        stands
+    };
+    let (dead, stands) = tokio::join!(fail(&world, &consumer, "m", 1), meanwhile);
+    assert_dead(dead, DeadLetterReason::Exhausted);
+    assert_eq!((stands.state, &stands.note), (State::Done, &None));
+    assert_eq!(found(&consumer, "m").await, stands);
 }
 
 async fn an_uncertain_dead_letter_keeps_its_state_and_its_note(world: World) {

@@ -6,6 +6,7 @@ mod holds;
 mod holds_in_transactions;
 mod kafka;
 mod kept;
+mod kept_in_transactions;
 mod leases;
 mod nested;
 mod redrives;

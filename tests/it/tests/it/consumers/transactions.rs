@@ -7,10 +7,10 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, StoreErrorKind,
+    Error, Idempotency,
     consumer::{Consumer, DeadLetterReason, Disposition},
     sequence::Decision,
-    testing::{Fault, FaultyStore, On, StoreOperation, deliver},
+    testing::deliver,
     transaction::{SqlDatabase, Transact},
 };
 
@@ -34,9 +34,6 @@ on_every_database![
     a_conflict_is_tried_again_before_the_message_is,
     mend_06_an_older_record_is_no_proof_of_a_commit,
     mend_06_a_replay_of_what_is_not_committed_is_no_acknowledgement,
-    a_dead_letter_that_rolled_back_leaves_a_record,
-    a_dead_letter_over_an_expired_record_lets_a_redrive_run,
-    a_dead_letter_that_is_committed_is_one_although_it_is_not_kept,
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +58,7 @@ async fn i18_shuffled_copies_leave_what_single_deliveries_leave() {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum OrderError {
+pub(super) enum OrderError {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     #[error("sold out")]
@@ -75,7 +72,7 @@ fn consumer<S: Shop>(shop: &S) -> Consumer {
 }
 
 /// Places an order by a message of its own transaction.
-async fn place<S: Shop<Database: SqlDatabase>>(
+pub(super) async fn place<S: Shop<Database: SqlDatabase>>(
     shop: &S,
     consumer: &Consumer,
     item: i64,
@@ -362,79 +359,4 @@ async fn a_conflict_is_tried_again_before_the_message_is<S: Shop<Database: SqlDa
     assert_ack(disposition, false);
     assert_eq!(runs.into_inner(), 2);
     assert_eq!(shop.orders().await, [7]);
-}
-
-/// In a transaction of the call's, and in one of the caller's.
-async fn a_dead_letter_that_rolled_back_leaves_a_record<S: Shop<Database: SqlDatabase>>(shop: S) {
-    let idem = Idempotency::new(shop.store());
-    let consumer = idem.consumer("orders").broker_retention("3d");
-    let consumer = consumer.max_deliveries(1).keep_dead_letters("30d");
-    let consumer = consumer.build().expect("a consumer");
-    let dead = place(&shop, &consumer, 0, 1).await;
-    assert_dead(dead, DeadLetterReason::Exhausted);
-
-    let mut tx = shop.begin().await.expect("a transaction");
-    let message = consumer.message(&1).without_payload().delivery(1);
-    let staged = message.run_in(&mut *tx, async |_| Err::<(), _>("sold out"));
-    let dead = staged.await.commit(tx).await;
-    assert_dead(dead, DeadLetterReason::Exhausted);
-
-    for item in [0, 1] {
-        let row = consumer.lookup(&item).await.expect("the store answers");
-        let note = row.expect("it is kept").note.expect("a note");
-        assert_eq!(&*note.text, "dead letter: exhausted");
-    }
-    assert!(shop.orders().await.is_empty());
-}
-
-/// The transaction rolls back, so that the old record still stands when the dead letter is kept.
-async fn a_dead_letter_over_an_expired_record_lets_a_redrive_run<S: Shop<Database: SqlDatabase>>(
-    shop: S,
-) {
-    let idem = Idempotency::builder(shop.store()).audit_retention("30d");
-    let idem = idem.build().expect("a handle");
-    let brief = idem.consumer("orders").broker_retention_unlimited();
-    let brief = brief.ttl("1ms").downtime("1ms").build().expect("brief");
-    let message = brief.message(&0).payload(&0).delivery(1);
-    let done = message.transact(shop.pool(), async |_| Ok::<_, OrderError>(()));
-    assert_ack(done.await, false);
-    tokio::time::sleep(Duration::from_millis(20)).await;
-
-    let keeps = idem.consumer("orders").broker_retention("3d");
-    let keeps = keeps.max_deliveries(1).keep_dead_letters("30d");
-    let keeps = keeps.build().expect("a consumer");
-    assert_dead(
-        place(&shop, &keeps, 0, 1).await,
-        DeadLetterReason::Exhausted,
-    );
-    let message = keeps.message(&0).payload(&0).delivery(1);
-    let redrive = message.transact(shop.pool(), async |tx| {
-        shop.order(tx, 7).await?;
-        Ok::<_, OrderError>(())
-    });
-    assert_ack(redrive.await, false);
-    assert_eq!(shop.orders().await, [7]);
-}
-
-async fn a_dead_letter_that_is_committed_is_one_although_it_is_not_kept<
-    S: Shop<Database: SqlDatabase>,
->(
-    shop: S,
-) {
-    let store = FaultyStore::new(shop.store());
-    let fails = Fault::Fail(StoreErrorKind::Denied);
-    // The first look asks whether the record stands.
-    store.fault(StoreOperation::Load, On::Call(2), fails);
-    let consumer = Idempotency::new(store).consumer("orders");
-    let consumer = consumer.broker_retention("3d").max_deliveries(1);
-    let consumer = consumer.keep_dead_letters("30d").build();
-    let consumer = consumer.expect("a consumer");
-    let mut tx = shop.begin().await.expect("a transaction");
-    let message = consumer.message(&1).without_payload().delivery(1);
-    let staged = message.run_in(&mut *tx, async |_| Err::<(), _>("sold out"));
-    let staged = staged.await;
-    shop.order(&mut tx, 13).await.expect("the dead letter");
-    let dead = staged.commit(tx).await;
-    assert_dead(dead, DeadLetterReason::Exhausted);
-    assert_eq!(shop.orders().await, [13]);
 }

@@ -19,6 +19,7 @@ on_every_store![
     a_heartbeat_goes_on_while_the_outcome_is_being_written,
     a_heartbeat_beside_its_own_ending_loses_nothing,
     a_heartbeat_under_way_prolongs_nothing_that_was_dropped,
+    a_heartbeat_whose_answer_was_lost_prolongs_the_lease,
 ];
 
 async fn d12_heartbeat_keeps(world: World) {
@@ -323,4 +324,29 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         let stands = world.records().await;
         assert!(left.iter().all(|record| stands.contains(record)));
     }
+}
+
+/// The next heartbeat finds it, and fails itself, as all later ones do.
+async fn a_heartbeat_whose_answer_was_lost_prolongs_the_lease(world: World) {
+    let owner = world.owner().await;
+    owner.fault(StoreOperation::Heartbeat, On::Call(1), Fault::LoseAnswer);
+    for call in 3..30 {
+        let never_arrives = Fault::LoseRequest;
+        owner.fault(StoreOperation::Heartbeat, On::Call(call), never_arrives);
+    }
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    world.advance(LEASE / 3).await;
+    let failed = RecordChange::HeartbeatFailed;
+    owner.log.await_steps(failed, 1).await;
+    let is_lost = || owner.log.count(RecordChange::LeaseLost);
+    for beat in 2..=12 {
+        assert_eq!(is_lost(), 0, "before heartbeat {beat}");
+        world.advance(LEASE / 12).await;
+        owner.log.await_steps(failed, beat).await;
+    }
+    // The first heartbeat was sent a third of a lease after the claim, and prolonged it by a lease.
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
+    gate.open();
+    drop(call.await.expect("no panic"));
 }

@@ -7,6 +7,8 @@ use idempotent_runtime::outbox::{
     Envelope, Message, OnPoison, Outbox, OutboxDatabase, PublishError,
 };
 
+use tokio::task::JoinSet;
+
 use super::{
     broker::{Broker, send, start},
     count, numbers, numbers_of, outbox,
@@ -23,6 +25,7 @@ on_every_database![
     messages_that_were_set_aside_are_listed_by_pages,
     a_message_that_was_set_aside_is_discarded_once,
     a_message_whose_copy_waits_is_not_sent_again,
+    operators_who_act_in_one_moment_have_a_row_each,
 ];
 
 /// Rejects everything, with the topic as the reason.
@@ -109,7 +112,11 @@ async fn parked_keys_of_one_reason_go_on_together<S: Shop<Database: OutboxDataba
     let even = || outbox.parked().reason("even is refused");
     assert_eq!(even().limit(2).resume().await, Ok(2), "a few of them");
     assert_eq!(even().resume().await, Ok(1));
-    assert_eq!(outbox.parked().resume().await, Ok(4));
+    let odd = outbox.parked().await.expect("it answers").remove(0);
+    let resume = || outbox.resume(&odd.key);
+    assert_eq!(resume().at_message("another").await, Ok(false));
+    assert_eq!(resume().at_message(&odd.id).await, Ok(true));
+    assert_eq!(outbox.parked().resume().await, Ok(3));
     let relay = start(&outbox, &Broker::willing()).await;
     left(&shop, &relay, 0).await;
 }
@@ -227,4 +234,35 @@ async fn a_message_whose_copy_waits_is_not_sent_again<S: Shop<Database: OutboxDa
     assert_eq!(outbox.send_again(&message).await, Ok(false));
     assert_eq!(outbox.rejected().await, Ok(vec![message]));
     assert_eq!(count(&shop).await, 1);
+}
+
+/// The moment of the last act lies ahead, so that all of them take the next one.
+async fn operators_who_act_in_one_moment_have_a_row_each<S: Shop<Database: OutboxDatabase>>(
+    shop: S,
+) {
+    let outbox = outbox(&shop).await;
+    let message = |copy| placed(13).key("k").id(&format!("copy-{copy}"));
+    send(&shop, &outbox, (0..5).map(message)).await;
+    let relay = outbox.relay(takes_all_but(b"13")).lease("1s").budget(0);
+    let relay = relay.on_poison(OnPoison::SetAside).start().await;
+    left(&shop, &relay.expect("it starts"), 0).await;
+    let mut rejected = outbox.rejected().await.expect("the database answers");
+    assert_eq!(rejected.len(), 5);
+    let first = rejected.remove(0);
+    assert_eq!(outbox.discard_rejected(&first).by("anna").await, Ok(true));
+    let ahead = format!(
+        "UPDATE {}outbox_acts SET acted = acted + 3600000000",
+        prefix(&shop)
+    );
+    let mut connection = shop.pool().acquire().await.expect("a connection");
+    S::run(&mut connection, ahead).await.expect("it is ahead");
+    drop(connection);
+
+    let mut acting = JoinSet::new();
+    for message in rejected {
+        let outbox = outbox.clone();
+        acting.spawn(async move { outbox.discard_rejected(&message).by("anna").await });
+    }
+    assert_eq!(acting.join_all().await, [const { Ok(true) }; 4]);
+    assert_eq!(acts(&shop).await, 5);
 }

@@ -10,6 +10,7 @@ pub(crate) mod distance;
 mod interruptions;
 mod isolation;
 mod limits;
+mod many;
 mod mariadb;
 mod neighbours;
 mod postgres;

@@ -4,6 +4,7 @@ mod attention;
 mod durability;
 mod expiry;
 mod faults;
+mod many;
 mod members;
 mod moves;
 mod notifications;

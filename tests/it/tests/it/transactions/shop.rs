@@ -41,6 +41,14 @@ pub(crate) trait Shop: Send + Sync + 'static {
     /// The prefix of the tables of this test.
     fn prefix(&self) -> &str;
 
+    /// The table of the records.
+    fn records(&self) -> String {
+        match self.prefix() {
+            "" => "idempotent_records".to_owned(),
+            prefix => format!("{prefix}records"),
+        }
+    }
+
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Self::Database>> {
         match Self::BEGIN {
             Some(statement) => self.pool().begin_with(statement).await,

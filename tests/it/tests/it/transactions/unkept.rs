@@ -1,4 +1,5 @@
-//! Errors that cannot be recorded, in a transaction: nothing stands of the call, so its key is free.
+//! Errors that cannot be recorded, in a transaction: nothing stands of the call, so its key is
+//! free.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -33,7 +33,8 @@ impl Evidence {
             let stood = |entry: &Entry| {
                 let after = entry.after.as_deref().filter(|it| it.state == State::Done);
                 let outcome = after.and_then(|after| after.outcome.as_ref());
-                // A store that refuses an outcome keeps that there was one, and its own caller gets it.
+                // A store that refuses an outcome keeps that there was one, and its own caller gets
+                // it.
                 let is_own = matches!(&told.how, Some(CallReport::Executed { token, .. })
                     if after.is_some_and(|after| after.token == *token));
                 let is_it = outcome.is_some_and(|it| match it.is_not_replayable() {

@@ -88,8 +88,8 @@ impl Evidence {
         claims
     }
 
-    /// All that the attempt must know of a step: what was written of it before the claim, and what the
-    /// attempt wrote itself.
+    /// All that the attempt must know of a step: what was written of it before the claim, and what
+    /// the attempt wrote itself.
     fn known(&self, deed: &Deed, claim: &Claim) -> Option<&StepEntry> {
         let of_it = self.steps_of(claim.life, deed.leg).filter(|(at, entry)| {
             let is_own = entry.after.attempt_id == claim.attempt && *at < deed.at.steps;
@@ -319,7 +319,8 @@ impl Evidence {
             .iter()
             .filter(|it| **it == Fault::Panics)
             .count();
-        // A body that lost a race, and went on, may not come there again once the raced step failed.
+        // A body that lost a race, and went on, may not come there again once the raced step
+        // failed.
         let fails = |leg: &Leg| self.has_outcome(life, leg, RawOutcome::is_error);
         let is_raced = |group: &Group| matches!(group, Group::Raced(leg, _) if fails(leg));
         // No takeover comes behind a step whose value could not be kept.
