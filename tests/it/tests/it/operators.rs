@@ -12,7 +12,7 @@ use idempotent_runtime::{
     operate::{RecordRow, StepState},
     sequence::Decision,
     step,
-    testing::{Fault, Gate, On, StoreOperation},
+    testing::{Gate, On, StoreOperation},
 };
 
 use crate::harness::{Owner, World, not_settled};
@@ -205,9 +205,7 @@ async fn a_step_of_a_call_that_another_settles_meanwhile_is_moved(world: World) 
     let steps = owner.idem.steps(id).await.expect("the store answers");
     let hotel = steps.iter().find(|step| &*step.label == "hotel");
     let hotel = hotel.expect("it began");
-    let gate = Gate::new();
-    let delay = Fault::Delay(gate.clone());
-    owner.fault(StoreOperation::WriteStep, On::Next, delay);
+    let gate = owner.delays(StoreOperation::WriteStep, On::Next);
 
     let settle = owner.idem.settle_id(id).await.expect("it stands");
     let settle = settle.step_id(hotel.name).at_version(hotel.version);

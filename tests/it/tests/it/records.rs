@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Error, OutcomeKind,
+    Error, NotSettled, OutcomeKind,
     operate::{RecordCursor, RecordPage, Records, State},
-    testing::Gate,
+    store::StoreErrorKind,
+    testing::{Gate, On, StoreOperation},
 };
 
-use crate::harness::{Owner, World};
+use crate::harness::{Owner, World, not_settled};
 
 on_every_store![
     what_needs_somebody_is_listed_with_its_key_and_its_note,
@@ -17,6 +18,7 @@ on_every_store![
     a_stream_that_stops_needs_somebody,
     what_a_vanished_holder_left_is_found,
     a_list_settles_what_it_shows,
+    records_that_cannot_be_read_are_passed,
 ];
 
 async fn charge(owner: &Owner, key: &str) {
@@ -215,4 +217,20 @@ async fn a_list_settles_what_it_shows(world: World) {
     }
     let done = idem.records().state(State::Done);
     assert_eq!(done.count().await.expect("an answer").records, 3);
+}
+
+/// A small page has only such records, or a look for the operation meets one.
+async fn records_that_cannot_be_read_are_passed(world: World) {
+    let owner = world.owner().await;
+    charge(&owner, "1").await;
+    let damaged = || owner.fails(StoreOperation::Scan, On::Next, StoreErrorKind::Corrupt);
+    damaged();
+    let page = owner.idem.records().page(2).await;
+    assert_eq!(page.expect("the rest is read").rows.len(), 1);
+    damaged();
+    let settle = owner
+        .idem
+        .settle("payments.charge", None::<&str>, "unknown");
+    let settled = settle.expect("a key").as_done().await;
+    assert_eq!(not_settled(settled), Some(NotSettled::UnknownKey));
 }

@@ -8,7 +8,7 @@ use idempotent_runtime::{
     operate::RecordRow,
     record::State,
     step,
-    testing::{Fault, Gate, On, StoreOperation},
+    testing::{On, StoreOperation},
 };
 
 use super::{DAY, Refused, assert_ack, assert_dead, assert_retry, consumer_with, deliver, fail};
@@ -142,8 +142,7 @@ async fn a_dead_letter_with_another_payload_leaves_the_outcome_that_stands(world
 async fn a_copy_that_comes_too_often_leaves_the_outcome_that_stands(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let (consumer, elsewhere) = (keeping(&owner), keeping(&other));
-    let gate = Gate::new();
-    owner.fault(StoreOperation::Load, On::Next, Fault::Delay(gate.clone()));
+    let gate = owner.delays(StoreOperation::Load, On::Next);
     let meanwhile = async {
         gate.arrived(1).await;
         assert_ack(deliver(&world, &elsewhere, "m", 1).await, false);
