@@ -228,7 +228,7 @@ impl Records<'_> {
         let (mut handful, mut met) = (first, HashSet::new());
         for handfuls in 1.. {
             page.damaged += handful.damaged;
-            page.looked += handful.damaged + handful.records.len() as u64;
+            page.looked += handful.damaged + handful.left_out + handful.records.len() as u64;
             page.now = handful.now;
             let new = handful.records.iter().filter(|it| met.insert(it.id));
             let through = new.filter(|it| filter.lets_through(&it.record, page.now));
@@ -297,7 +297,7 @@ impl Records<'_> {
                 return Ok(Looked::Listed(page));
             }
             if after.is_none()
-                && let Some(first) = lists.handful(None).await?
+                && let Some(first) = self.handful(None).await?
             {
                 return Ok(Looked::Handful(first));
             }
@@ -321,7 +321,7 @@ impl Records<'_> {
 
     async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
         match self.handle.store().lists() {
-            Some(lists) => lists.handful(place).await,
+            Some(lists) => lists.handful(place, self.operation.as_deref()).await,
             None => Ok(None),
         }
     }

@@ -30,9 +30,14 @@ pub trait RecordList: Send + Sync {
     /// Returns the next handful of all records, in an order of the store's own; from the beginning
     /// where no `place` is given. So long as the same server answers, a record that is there all
     /// the time is in one of them at least, and may be in two. Returns `None`, the default, where
-    /// the store has no such order: its caller then walks over them by their ids.
-    async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
-        let _ = place;
+    /// the store has no such order: its caller then walks over them by their ids. Records that are
+    /// not of the `operation`, where one is given, may be left out.
+    async fn handful(
+        &self,
+        place: Option<u64>,
+        operation: Option<&str>,
+    ) -> Result<Option<Handful>, StoreError> {
+        let _ = (place, operation);
         Ok(None)
     }
 }
@@ -46,6 +51,8 @@ pub struct Handful {
     pub records: Vec<ListedRecord>,
     /// How many records beside them could not be read.
     pub damaged: u64,
+    /// How many records beside these are of another operation, and were left out.
+    pub left_out: u64,
     /// The place of the next handful; `None` at the end.
     pub next: Option<u64>,
 }

@@ -90,10 +90,15 @@ macro_rules! through {
                     self.through(StoreOperation::Scan, listing).await
                 }
 
-                async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+                async fn handful(
+                    &self,
+                    place: Option<u64>,
+                    operation: Option<&str>,
+                ) -> Result<Option<Handful>, StoreError> {
                     let lists = self.inner.lists();
                     let lists = lists.expect("`lists` offers what the store inside does");
-                    self.through(StoreOperation::Scan, lists.handful(place)).await
+                    let listing = lists.handful(place, operation);
+                    self.through(StoreOperation::Scan, listing).await
                 }
             }
 

@@ -2,7 +2,7 @@
 //! cluster a second command does, because no script reaches two slots: it may get lost, and a purge
 //! repairs the set.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use redis::Value;
@@ -58,20 +58,28 @@ impl RecordList for RedisStore {
     }
 
     /// In a cluster there is none: its nodes have an order each.
-    async fn handful(&self, place: Option<u64>) -> Result<Option<Handful>, StoreError> {
+    async fn handful(
+        &self,
+        place: Option<u64>,
+        operation: Option<&str>,
+    ) -> Result<Option<Handful>, StoreError> {
         if self.inner.link.is_to_cluster() {
             return Ok(None);
         }
         let place = place.unwrap_or_default();
         let mut walk = Walk::at(&self.inner, place, walk::AT_ONCE, DOING).await?;
-        let ids = walk.step().await?.unwrap_or_default();
-        let next = walk.goes_on()?;
+        let mut ids = walk.step().await?.unwrap_or_default();
+        let (met, next) = (ids.len(), walk.goes_on()?);
+        if let Some(operation) = operation {
+            ids = self.inner.of_operation(ids, operation).await?;
+        }
         let look = |inner: Arc<Inner>, id| async move { inner.looked_at(id, |_| true).await };
         let none = RecordId::from_bytes([0; 32]);
         let mut handful = Handful {
             now: self.inner.load(&none, DOING).await?.now,
             records: Vec::new(),
             damaged: 0,
+            left_out: (met - ids.len()) as u64,
             next,
         };
         for found in walk::each(&self.inner, ids, look).await? {
@@ -225,6 +233,28 @@ impl Inner {
         let answer = self.link.send(&command, &Node::Only, doing).await?;
         redis::from_redis_value(answer)
             .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
+    }
+
+    /// Those of these records that are of an operation. A field costs less than a record.
+    async fn of_operation(
+        self: &Arc<Self>,
+        ids: BTreeSet<RecordId>,
+        operation: &str,
+    ) -> Result<BTreeSet<RecordId>, StoreError> {
+        let operation: Arc<str> = operation.into();
+        let look = |inner: Arc<Inner>, id| {
+            let operation = Arc::clone(&operation);
+            async move {
+                let mut command = redis::cmd("HGET");
+                command.arg(inner.prefix.key(&id)).arg("operation");
+                let answer = inner.link.send(&command, &Node::Only, DOING).await?;
+                let name = redis::from_redis_value::<Vec<u8>>(answer);
+                let is_it = name.is_ok_and(|name| name == operation.as_bytes());
+                Ok(is_it.then_some(id))
+            }
+        };
+        let found = walk::each(self, ids, look).await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// The record under an id that a set or a walk came by, if it is one of those that are `meant`.

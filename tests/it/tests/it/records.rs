@@ -118,6 +118,12 @@ async fn the_records_of_an_operation_come_in_pages(world: World) {
     let refunds = owner.idem.records().operation("payments.refund");
     let counted = refunds.count().await.expect("the store answers");
     assert_eq!((counted.records, counted.is_capped), (5, false));
+
+    // A call that begins anew has one place, and is the newest.
+    world.advance(Duration::from_secs(25 * 60 * 60)).await;
+    charge(&owner, "1").await;
+    let found = keys(owner.idem.records().operation("payments.charge")).await;
+    assert_eq!(found.iter().filter(|key| **key == r#""1""#).count(), 1);
 }
 
 async fn filters_are_joined(world: World) {
