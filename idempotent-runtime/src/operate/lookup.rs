@@ -113,9 +113,11 @@ impl StoredOutcome {
     /// # async fn main() -> Result<(), BoxError> {
     /// # let idem = Idempotency::memory();
     /// let call = idem.call("files.convert").key("file-7");
-    /// call.run_raw(|_| async { RawEnding::Record(RawOutcome::value("as it is").with_schema(2)) }).await?;
+    /// let outcome = RawOutcome::value("as it is").with_schema(2);
+    /// call.run_raw(|_| async { RawEnding::Record(outcome) }).await?;
     ///
-    /// let Status::Completed(kept) = idem.lookup("files.convert", None::<&str>, "file-7").await? else { panic!() };
+    /// let status = idem.lookup("files.convert", None::<&str>, "file-7").await?;
+    /// let Status::Completed(kept) = status else { panic!() };
     /// assert_eq!((kept.stored().bytes(), kept.stored().version()), (&b"as it is"[..], 2));
     /// # Ok(()) }
     /// ```

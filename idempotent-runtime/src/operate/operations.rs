@@ -28,13 +28,13 @@ pub enum OperationChange {
         /// The name of the operation.
         name: String,
     },
-    /// The name is not there any more: the records of its calls answer nobody.
+    /// The name is not there any more: the records of its calls answer no call.
     Vanished {
         /// The name of the operation.
         name: String,
     },
-    /// Something is said otherwise. Another `key` or `scope` means that the records from before the
-    /// deploy answer nobody.
+    /// A setting differs. Another `key` or `scope` means that the records from before the deploy
+    /// answer no call.
     Changed {
         /// The name of the operation.
         name: String,
@@ -207,7 +207,7 @@ fn difference(before: &Said, now: &Said) -> Vec<OperationChange> {
 /// It panics with the lines that are missing and those that are too many.
 ///
 /// Only crates that the program links are known. A crate that no line of the program names is not
-/// linked. So write the test in the crate of the binary, and name each library there. Calls that
+/// linked. Write the test in the crate of the binary, and name each library there. Calls that
 /// have no attribute, such as `idem.call("name")`, are not known to the linker. Wasm is not
 /// promised.
 ///
@@ -247,7 +247,7 @@ pub fn __assert_operations(expected: &[&dyn fmt::Display]) {
     );
 }
 
-/// The lines that only one side has, each as often as it has them more.
+/// Returns the lines that only one side has, each as often as that side has it more.
 fn lines_apart(
     expected: impl Iterator<Item = String>,
     known: impl Iterator<Item = String>,

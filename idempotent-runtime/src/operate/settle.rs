@@ -72,7 +72,8 @@ impl Idempotency {
     /// if it has one:
     ///
     /// ```
-    /// # use idempotent_runtime::{BoxError, Error, Idempotency, fingerprint::Arguments, idempotent, key::Template};
+    /// # use idempotent_runtime::{BoxError, Error, Idempotency, idempotent};
+    /// # use idempotent_runtime::{fingerprint::Arguments, key::Template};
     /// #[idempotent(name = "carts.add", key = "{cart}:{seq}", on_error = uncertain)]
     /// async fn add(cart: u64, seq: u64) -> Result<u64, Error> {
     /// #   Err(Error::InvalidPolicy("no answer"))

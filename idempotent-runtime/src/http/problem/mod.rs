@@ -132,7 +132,8 @@ pub use crate::wire::{KeyAction, Kind, Mismatch};
 /// use std::time::Duration;
 /// use idempotent_runtime::http::problem::{Kind, Problem};
 ///
-/// let problem = Problem::new(Kind::RequestInProgress).with_retry_after(Duration::from_millis(1_200));
+/// let problem = Problem::new(Kind::RequestInProgress);
+/// let problem = problem.with_retry_after(Duration::from_millis(1_200));
 /// assert_eq!(problem.status(), 409);
 /// assert_eq!(problem.retry_after(), Some(2)); // seconds, rounded up
 /// ```
