@@ -289,6 +289,9 @@ impl Call {
                     id: None,
                     outcome: CallOutcome::Refused,
                     elapsed: Duration::ZERO,
+                    waited: Duration::ZERO,
+                    attempt: None,
+                    store_error: None,
                 });
             }
         })

@@ -97,8 +97,9 @@ fn failed(heartbeats: &Shared, lease: &Lease, error: Option<StoreError>) -> Beat
     let attempt = &lease.attempt;
     let silent = || StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease");
     let error = error.unwrap_or_else(silent);
-    tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), attempt = attempt.number(), %error, "a heartbeat failed");
     let now = heartbeats.timer.now();
+    let observers = &heartbeats.observers;
+    observers.store_failed(attempt.operation(), &error, now);
     heartbeats.beaten(false);
     tell(heartbeats, attempt, RecordChange::HeartbeatFailed);
     let next = now.saturating_add(lease.holding.lease() / 12);

@@ -1,14 +1,22 @@
 //! Observers of calls, for metrics and for explanations.
 
+mod call;
 mod observers;
+mod outages;
 mod outbox;
 
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use self::observers::Observers;
-pub use self::outbox::OutboxEvent;
+pub use self::{
+    call::{CallEvent, CallOutcome},
+    outbox::OutboxEvent,
+};
 use crate::{
-    identity::RecordId, protocol::Meaning, record::FencingToken, record::Time, store::StoreError,
+    identity::RecordId,
+    protocol::Meaning,
+    record::{FencingToken, Time},
+    store::{StoreError, StoreEvent},
 };
 
 /// Is told of every transition of a record, every answer to a call and every purge, on the task
@@ -19,10 +27,9 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered, or refused: once for each call that gave its caller something. A call
-    /// that was dropped gave nothing, and so did one whose body panicked: the
-    /// [transition](Self::transition) tells of its record. A call in a task of its own is answered
-    /// when its body has ended. This is not called if its runtime ends first.
+    /// A call ended: once for each call that began. A call begins when its future is polled first,
+    /// so one that was refused before it had a record has an event, too. A call in a task of its
+    /// own ends with its body, or with its runtime.
     fn answered(&self, answered: &CallEvent<'_>) {
         let _ = answered;
     }
@@ -35,6 +42,18 @@ pub trait Observer: Send + Sync {
     /// A relay of [the handle](crate::outbox::RelayBuilder::idempotency) did something.
     fn outbox(&self, event: &OutboxEvent<'_>) {
         let _ = event;
+    }
+
+    /// A call of the store was answered, or failed; a heartbeat is one, too. Only an observer that
+    /// [wants](Self::wants_store_events) these events is told of them.
+    fn store(&self, event: &StoreEvent) {
+        let _ = event;
+    }
+
+    /// Returns whether it is to be told of the calls of the store. It is asked once, when the handle
+    /// is built. The default is no: then no call is measured.
+    fn wants_store_events(&self) -> bool {
+        false
     }
 
     /// A purge ended: one that was asked for, or a turn of a [`PurgeTask`](crate::PurgeTask).
@@ -77,6 +96,8 @@ pub enum RecordChange {
     Recorded,
     /// The outcome is written in a transaction of the application's: it stands if that commits.
     Staged,
+    /// The body ran in a transaction of its own, which was rolled back: nothing of the call stands.
+    RolledBack,
     /// The outcome is recorded as *done, not replayable*.
     RecordedNotReplayable,
     /// The outcome could not be recorded yet; the lease is kept, and the write is tried again.
@@ -128,20 +149,6 @@ pub struct Purged<'a> {
     pub failure: Option<&'a StoreError>,
 }
 
-/// An answer to a call.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct CallEvent<'a> {
-    /// The operation.
-    pub operation: &'a str,
-    /// The record; `None` when the call was refused before it had one.
-    pub id: Option<RecordId>,
-    /// Which answer it was, and so why the body ran or did not.
-    pub outcome: CallOutcome,
-    /// How long the call took, body and waiting included.
-    pub elapsed: Duration,
-}
-
 /// A request that a front end refused by itself, or a message and its disposition.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -173,49 +180,6 @@ impl<'a> FrontEndEvent<'a> {
             record,
         }
     }
-}
-
-/// Which answer a call got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallOutcome {
-    /// Its own body ran.
-    Executed,
-    /// Its own body ran, after another holder had vanished.
-    ExecutedAfterTakeover,
-    /// Its reconciling function said what became of an attempt that had vanished.
-    Reconciled,
-    /// The recorded outcome, found at once.
-    Replayed,
-    /// The recorded outcome, after waiting for the call that ran.
-    ReplayedAfterWait,
-    /// [`Error::InProgress`](crate::Error::InProgress).
-    InProgress,
-    /// [`Error::KeyReused`](crate::Error::KeyReused).
-    KeyReused,
-    /// [`Error::Uncertain`](crate::Error::Uncertain).
-    Uncertain,
-    /// [`Error::Parked`](crate::Error::Parked).
-    Parked,
-    /// Its own body ran, but the lease was lost.
-    LeaseLost,
-    /// [`Error::Store`](crate::Error::Store).
-    StoreFailed,
-    /// The transaction that the call was a part of had ended when its body returned; nothing is
-    /// recorded.
-    TransactionEnded,
-    /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
-    NotReplayable,
-    /// [`Error::Expired`](crate::Error::Expired).
-    Expired,
-    /// Its number is below the last one of its sequence.
-    Past,
-    /// Its number does not follow the last one of its sequence.
-    Gap,
-    /// The body ran unprotected.
-    Unprotected,
-    /// The call was refused before the store was asked.
-    Refused,
 }
 
 /// How a call came by its result: the detailed form's answer.

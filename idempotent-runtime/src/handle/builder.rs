@@ -91,6 +91,9 @@ impl Builder {
         } else {
             tracing::warn!("idempotency is switched off: every duplicate runs");
         }
+        if let Some(observer) = self.parts.observers.of_store(&self.parts.timer) {
+            self.parts.store = observer.observe(self.parts.store);
+        }
         Ok(Idempotency::from_parts(self.parts))
     }
 

@@ -47,6 +47,11 @@ macro_rules! forward {
                 $inside.lists()
             }
 
+            fn name(&self) -> &'static str {
+                let $it = self;
+                $inside.name()
+            }
+
             fn health(&self) -> $crate::store::StoreHealth {
                 let $it = self;
                 $inside.health()

@@ -127,6 +127,10 @@ impl Store for MemoryStore {
         Some(self.look(id))
     }
 
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
     async fn swap(
         &self,
         id: &RecordId,

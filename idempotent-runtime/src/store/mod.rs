@@ -25,6 +25,7 @@ mod moment;
 pub mod mysql;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod notifications;
+pub(crate) mod observed;
 mod offers;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod pool;
@@ -41,6 +42,7 @@ pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+pub(crate) mod through;
 pub mod tiered;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod together;
@@ -58,7 +60,6 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use self::forward::forward;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
@@ -83,10 +84,12 @@ pub use self::transaction::SqlConnection;
 pub(crate) use self::transaction::{
     NOT_OPEN, Savepoint, check_open, is_aborted, says_aborted, sealed,
 };
+use self::{forward::forward, observed::StoreObserver};
 pub use self::{
     health::{ConnectionUse, ListenerHealth, StoreHealth},
     list::{Handful, ListOrder, ListPosition, ListedPage, ListedRecord, RecordList},
     memory::MemoryStore,
+    observed::{StoreAction, StoreEvent},
     offers::{JoinedConnection, StepStore, TransactionStore},
     tiered::{OutcomeCache, OutcomeTier, TieredStore},
 };
@@ -200,6 +203,20 @@ pub trait Store: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns how [store events](StoreEvent) name it: a short word for the kind of the store, such
+    /// as `postgres`. The default is `other`.
+    fn name(&self) -> &'static str {
+        "other"
+    }
+
+    /// Wraps what it is made of, so that this observer is told of each call; `None`, the default,
+    /// if it is a store of its own.
+    #[doc(hidden)]
+    fn observed(&self, observer: &StoreObserver) -> Option<Arc<dyn Store>> {
+        let _ = observer;
+        None
+    }
+
     /// Returns what it knows of its connections, without waiting for anything. The default knows
     /// nothing.
     fn health(&self) -> StoreHealth {
@@ -232,6 +249,9 @@ forward! {
         }
         async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
             (**self).for_heartbeats().await
+        }
+            fn observed(&self, observer: &StoreObserver) -> Option<Arc<dyn Store>> {
+            (**self).observed(observer)
         }
     }
 }

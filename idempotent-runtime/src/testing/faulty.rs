@@ -15,11 +15,11 @@ pub use self::fault::{Fault, On, StoreOperation};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, OutcomeKind, State, Step, Version},
+    record::{Draft, OutcomeKind, State},
     store::{
-        JoinedConnection, StepWrite, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
+        Store, StoreError, StoreErrorKind, TransactionStore,
+        through::{through, transactions_through},
     },
-    testing::through::through,
     value::{lock, opaque},
 };
 
@@ -184,11 +184,6 @@ impl FaultyStore {
         let arrived = self.arrive(&operations, Some(next.state));
         arrived.meet(StoreOperation::Swap.doing(), call).await
     }
-
-    fn inner_transactions(&self) -> &dyn TransactionStore {
-        let transactions = self.inner.transactions();
-        transactions.expect("`transactions` offers what the store inside does")
-    }
 }
 
 /// A call that has arrived; it is over when this is dropped.
@@ -242,7 +237,7 @@ fn lost(doing: &'static str) -> StoreError {
 }
 
 through! {
-    FaultyStore {
+    FaultyStore, StoreOperation {
         fn peek(&self, id: &RecordId) -> Option<Snapshot> {
             let peeks = self.peeks && lock(&self.plan).faults.is_empty();
             peeks.then(|| self.inner.peek(id)).flatten()
@@ -264,40 +259,7 @@ through! {
     }
 }
 
-#[async_trait]
-impl TransactionStore for FaultyStore {
-    async fn swap_in(
-        &self,
-        connection: &mut JoinedConnection<'_>,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let inner = self.inner_transactions();
-        let swapping = inner.swap_in(connection, id, seen, next);
-        self.through_write(next, swapping).await
-    }
-
-    fn version_query(&self, id: &RecordId) -> Option<String> {
-        self.inner_transactions().version_query(id)
-    }
-
-    fn one_writer(&self) -> bool {
-        self.inner_transactions().one_writer()
-    }
-
-    async fn write_step_in(
-        &self,
-        connection: &mut JoinedConnection<'_>,
-        call: &RecordId,
-        seen: Option<Version>,
-        next: &Step,
-    ) -> Result<StepWrite, StoreError> {
-        let inner = self.inner_transactions();
-        let writing = inner.write_step_in(connection, call, seen, next);
-        self.through(StoreOperation::WriteStep, writing).await
-    }
-}
+transactions_through!(FaultyStore, StoreOperation);
 
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,6 @@ mod idempotent;
 mod once;
 mod proxy;
 mod replay;
-mod through;
 
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "testing", feature = "tower"))))]

@@ -3,19 +3,21 @@
 
 mod end;
 mod outcomes;
+mod told;
 
 use std::{
     future::{Future, poll_fn},
-    mem,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
 use tracing::{Span, field};
 
-use self::outcomes::answer_of;
 pub(super) use self::outcomes::executed;
 pub(crate) use self::outcomes::is_kept;
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
     engine::last_words,
     error::Error,
     identity::RecordId,
-    observe::{CallEvent, CallOutcome, CallReport, UnprotectedReason},
+    observe::{CallOutcome, CallReport, UnprotectedReason},
     outcome::OutOfOrder,
     protocol::Ending,
     record::{FencingToken, Record, Time},
@@ -32,6 +34,7 @@ use crate::{
         admit::{Admission, Admitting},
         held::HeldLease,
     },
+    store::StoreErrorKind,
 };
 
 /// One call, from its claim to its answer.
@@ -54,6 +57,23 @@ pub(crate) struct ActiveCall {
     /// How the call came by its answer, if that is known yet.
     how: CallReport,
     outcome: CallOutcome,
+    /// How long it has waited for others.
+    waited: Duration,
+    /// The kind of the error for which its outcome is not recorded yet.
+    store_error: Option<StoreErrorKind>,
+    /// Whether its body has run in a transaction of its own.
+    pub(crate) ran_in_own_transaction: bool,
+    progress: Progress,
+    /// Whether code of the application's runs, which may panic.
+    is_inside: AtomicBool,
+}
+
+/// How far a call has come, for those that count calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Described,
+    Begun,
+    Told,
 }
 
 /// The answer to a call instead of a body of its own.
@@ -96,11 +116,17 @@ impl ActiveCall {
             held: None,
             how: CallReport::Refused,
             outcome: CallOutcome::Refused,
+            waited: Duration::ZERO,
+            store_error: None,
+            ran_in_own_transaction: false,
+            progress: Progress::Described,
+            is_inside: AtomicBool::new(false),
         })
     }
 
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
+        self.begins();
         goes_forward().await?;
         let (admission, id) = match &self.request.protection {
             Protection::Record(_)
@@ -119,7 +145,11 @@ impl ActiveCall {
                 }
                 // Boxed, so that the future of a call that finds its outcome does not hold room for
                 // what claims one.
-                None => Box::pin(self.claim(asked)).await,
+                None => {
+                    let (admission, id, waited) = Box::pin(self.claim(asked)).await;
+                    self.waited = waited;
+                    (admission, id)
+                }
             },
             Protection::None(why) => {
                 let id = self.request.id;
@@ -133,13 +163,28 @@ impl ActiveCall {
         self.admitted(admission)
     }
 
-    /// The admission, and the id of the record that it is about: an older build may have given it
-    /// another one.
-    async fn claim(&self, asked: &Asked) -> (Admission, RecordId) {
+    /// The admission, the id of the record that it is about, and how long the call has waited. An
+    /// older build may have given the record another id.
+    async fn claim(&self, asked: &Asked) -> (Admission, RecordId, Duration) {
         let claim = self.request.claim(asked);
         let mut admitting = Admitting::new(&self.request, &claim);
         let admission = within(&self.span, pin!(admitting.admit())).await;
-        (admission, admitting.id)
+        (admission, admitting.id, admitting.waited_for)
+    }
+
+    /// Takes note that the call has begun: from here on, observers hear of its end.
+    pub(super) fn begins(&mut self) {
+        if self.progress == Progress::Described {
+            self.progress = Progress::Begun;
+        }
+        // A try before this one may have set them.
+        (self.how, self.outcome) = (CallReport::Refused, CallOutcome::Refused);
+    }
+
+    /// Takes note that the call has waited for another one.
+    #[cfg(feature = "_sql")]
+    pub(crate) fn has_waited(&mut self, waited: Duration) {
+        self.waited = self.waited.saturating_add(waited);
     }
 
     pub(super) fn admitted(&mut self, admission: Admission) -> Result<Attempt, Instead> {
@@ -218,7 +263,10 @@ impl ActiveCall {
             held.begin();
         }
         let _inside = self.span.enter();
-        attempt.make(|| body(attempt.clone()))
+        self.is_inside.store(true, Ordering::Relaxed);
+        let body = attempt.make(|| body(attempt.clone()));
+        self.is_inside.store(false, Ordering::Relaxed);
+        body
     }
 
     /// Runs the body as a part of `attempt`.
@@ -254,7 +302,10 @@ impl ActiveCall {
         cx: &mut Context<'_>,
     ) -> Poll<T> {
         let _inside = self.span.enter();
-        attempt.poll(work, cx)
+        self.is_inside.store(true, Ordering::Relaxed);
+        let polled = attempt.poll(work, cx);
+        self.is_inside.store(false, Ordering::Relaxed);
+        polled
     }
 
     /// Says how the call ends if it is dropped, or code of the application panics, before
@@ -282,76 +333,8 @@ impl ActiveCall {
         };
     }
 
-    /// Tells observers and the log that the call is answered by what its own body returned. An
-    /// `Err` that may be a refusal in other words is none to the body around, either.
-    pub(crate) fn answered_itself(&mut self, is_error: bool) -> CallReport {
-        let attempt = self.attempt.as_ref();
-        let is_refused = is_error && attempt.is_some_and(Attempt::is_refused);
-        self.asking.note(is_refused);
-        self.tell(None)
-    }
-
-    /// The same of a call that something else answers: a `refusal`, or an outcome that was found.
-    pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
-        self.asking.answered(refusal);
-        self.tell(refusal)
-    }
-
-    /// The same of a call whose number is not the next one. One that is past is answered for good.
-    pub(crate) fn answered_out_of_order(&mut self, why: OutOfOrder) -> CallReport {
-        let is_gap = matches!(why, OutOfOrder::Gap { .. });
-        self.asking.note(is_gap);
-        self.outcome = match is_gap {
-            true => CallOutcome::Gap,
-            false => CallOutcome::Past,
-        };
-        self.tell(None)
-    }
-
-    fn tell(&mut self, refusal: Option<&Error>) -> CallReport {
-        let outcome = refusal.map_or(self.outcome, answer_of);
-        if !self.span.is_disabled() {
-            self.span.record("outcome", field::debug(outcome));
-        }
-        self.say(outcome);
-        if let Some(began) = self.began {
-            let handle = &self.request.handle;
-            let elapsed = handle.timer().now().saturating_sub(began);
-            handle.observers().answered(&CallEvent {
-                operation: &self.request.operation,
-                id: Some(self.request.id),
-                outcome,
-                elapsed,
-            });
-        }
-        mem::replace(&mut self.how, CallReport::Refused)
-    }
-
-    /// Tells operators how the call was answered: a key that is used for something else is a
-    /// mistake of a client's, and people may ask about it.
-    fn say(&self, outcome: CallOutcome) {
-        let (operation, id) = (&*self.request.operation, &self.request.id);
-        self.span.in_scope(|| match outcome {
-            CallOutcome::KeyReused => tracing::info!(operation, %id, ?outcome, "idempotent call"),
-            _ => tracing::debug!(operation, %id, ?outcome, "idempotent call"),
-        });
-    }
-
     pub(crate) fn span(&self) -> &Span {
         &self.span
-    }
-}
-
-impl Drop for ActiveCall {
-    fn drop(&mut self) {
-        let span = mem::replace(&mut self.span, Span::none());
-        last_words::inside(&span, || {
-            self.held = None;
-            if let Some(attempt) = &self.attempt {
-                attempt.end();
-            }
-        });
-        last_words::tell(|| drop(span));
     }
 }
 

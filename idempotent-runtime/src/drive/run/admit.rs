@@ -60,6 +60,8 @@ pub(crate) struct Admitting<'a> {
     /// Until when it waits for a number that is missing.
     gap_deadline: Duration,
     waited: bool,
+    /// How long it has waited so far.
+    pub(crate) waited_for: Duration,
     /// Its place while it waits, where the room for that is bounded.
     place: Option<Box<dyn Any + Send + Sync>>,
     /// Whether it saw that the call is or was held by another one, or is finished.
@@ -84,6 +86,7 @@ impl<'a> Admitting<'a> {
             deadline: now.saturating_add(patience),
             gap_deadline: now.saturating_add(gap_patience),
             waited: false,
+            waited_for: Duration::ZERO,
             place: None,
             bound: false,
             goes_on: false,

@@ -161,9 +161,10 @@ impl HeldLease {
                 unwritten.held.ended = true;
             }
             Err(error) => {
-                let attempt = &unwritten.held.lease.attempt;
-                tracing::warn!(operation = attempt.operation(), id = attempt.id().to_hex(), %error, "an outcome is not recorded yet");
-                let observers = unwritten.held.handle.observers();
+                let HeldLease { handle, lease, .. } = &*unwritten.held;
+                let (attempt, observers) = (&lease.attempt, handle.observers());
+                let now = handle.timer().now();
+                observers.store_failed(attempt.operation(), error, now);
                 observers.changed(attempt, RecordChange::NotYetRecorded);
             }
         }

@@ -181,7 +181,7 @@ impl<Q> Joined<Q> {
         if is_err {
             if savepoint.roll_back(connection).await.is_err() {
                 open_transaction::ends(&connection.connection());
-                call.executed_in(&claimed, false);
+                call.executed_in(&claimed, RecordChange::RolledBack);
                 return codec.own(call, own, None).await.into();
             }
             // Nothing of the body stands that a second run could double.
@@ -195,12 +195,12 @@ impl<Q> Joined<Q> {
         open_transaction::ends(&connection.connection());
         let ended = ended.map(|ended| {
             ended.map(|(change, recorded)| {
-                let version = recorded.draft.version;
-                call.tell_in(&claimed.attempt, staged(change));
+                let (version, change) = (recorded.draft.version, staged(change));
+                call.tell_in(&claimed.attempt, change);
                 if recorded.draft.state == State::Done {
                     open_transaction::recorded(&connection.connection(), recorded);
                 }
-                version
+                (change, version)
             })
         });
         let written = *ended.as_ref().unwrap_or(&None);
@@ -214,7 +214,8 @@ impl<Q> Joined<Q> {
         if refusal.is_some() {
             call.undo_in(connection, &claimed, &savepoint).await;
         } else {
-            call.executed_in(&claimed, written.is_some());
+            let change = written.map_or(RecordChange::RolledBack, |(change, _)| change);
+            call.executed_in(&claimed, change);
         }
         if let Err(error) = savepoint.release(connection).await {
             // The commit releases it, too.
@@ -226,6 +227,7 @@ impl<Q> Joined<Q> {
             None => codec.own(call, own, None).await,
             Some(error) => codec.instead(call, error.into()).await,
         };
+        let written = written.map(|(_, version)| version);
         Finished { answer, written }
     }
 }

@@ -52,8 +52,14 @@ where
     if let Some(ended) = call.find_ended().await {
         return codec.instead(&mut call, ended).await;
     }
-    if is_recorded && let Err(error) = tries.take_turn(&call).await {
-        return codec.instead(&mut call, Instead::Refused(error)).await;
+    if is_recorded {
+        let turn = tries.take_turn(&call).await;
+        if tries.has_waited || turn.is_err() {
+            call.has_waited(handle.timer().now().saturating_sub(tries.began));
+        }
+        if let Err(error) = turn {
+            return codec.instead(&mut call, Instead::Refused(error)).await;
+        }
     }
     let own = OwnTransaction {
         pool: &settings.pool,

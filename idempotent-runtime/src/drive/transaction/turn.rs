@@ -94,6 +94,7 @@ where
             false => Some(self.own.in_time(Savepoint::set(&mut **tx)).await?),
         };
         let body = self.body.clone();
+        self.call.ran_in_own_transaction = claimed.is_some();
         let own = {
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut **tx))));
             self.call.run_in(&attempt, body).await
@@ -117,7 +118,7 @@ where
             // In order.
             self.call.tell_in(&claimed.attempt, claimed.change);
             self.call.tell_in(&claimed.attempt, *ended);
-            self.call.executed_in(claimed, true);
+            self.call.executed_in(claimed, *ended);
         }
         Answered::Own(done.own)
     }
@@ -136,11 +137,14 @@ where
     }
 
     async fn wait(&mut self, why: Held) -> Result<(), Self::Answer> {
+        let began = self.own.timer.now();
         let waited = match why {
             Held::Key(error) => self.tries.wait_outside(self.call, error).await,
             Held::Gap(gap) => self.tries.wait_for_number(self.call, gap).await,
             Held::Writer => self.tries.wait_for_writer(self.call).await,
         };
+        let now = self.own.timer.now();
+        self.call.has_waited(now.saturating_sub(began));
         waited.map_err(Answered::Instead)
     }
 
@@ -206,6 +210,10 @@ where
     where
         Q: RetryIf<R::Error>,
     {
+        if let Some(claimed) = &claimed {
+            // Unless what follows commits.
+            self.call.executed_in(claimed, RecordChange::RolledBack);
+        }
         let retry = own.as_ref().err().and_then(|error| {
             // Calls over this file are refused before they wait, so a call that failed inside may
             // have found another file locked.
@@ -224,15 +232,8 @@ where
         }
         match claimed {
             Some(claimed) if probe.is_ok() => self.record(tx, own, claimed, savepoint).await,
-            Some(claimed) => Ok(self.undone(&claimed, own)),
-            None => Ok(Left::RollBack(Turn::Answer(Answered::Own(own)))),
+            _ => Ok(Left::RollBack(Turn::Answer(Answered::Own(own)))),
         }
-    }
-
-    /// Leaves the transaction to be rolled back: nothing of the call stands.
-    fn undone(&mut self, claimed: &Claimed, own: C::Own) -> LeftOf<R> {
-        self.call.executed_in(claimed, false);
-        Left::RollBack(Turn::Answer(Answered::Own(own)))
     }
 
     /// Leaves a call without a record to be committed, unless its transaction has ended: a COMMIT
@@ -277,7 +278,7 @@ where
                 _ => Err(()),
             };
             if undone.is_err() {
-                return Ok(self.undone(&claimed, own));
+                return Ok(Left::RollBack(Turn::Answer(Answered::Own(own))));
             }
         }
         let ending = call.end_in(&mut **tx, &claimed, &ending);

@@ -3,24 +3,35 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Duration,
 };
 
 #[cfg(feature = "_sql")]
 use super::OutboxEvent;
-use super::{CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent};
-use crate::{attempt::Attempt, identity::RecordId, store::StoreError};
+use super::{
+    CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent, outages::Outages,
+};
+use crate::{
+    attempt::Attempt,
+    clock::Timer,
+    identity::RecordId,
+    store::{StoreError, observed::StoreObserver},
+};
 
 /// All observers that are told.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+pub(crate) struct Observers {
+    list: Vec<Arc<dyn Observer>>,
+    outages: Arc<Outages>,
+}
 
 impl Observers {
     pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
-        self.0.push(observer);
+        self.list.push(observer);
     }
 
     pub(crate) fn are_there(&self) -> bool {
-        !self.0.is_empty()
+        !self.list.is_empty()
     }
 
     pub(crate) fn transition(
@@ -31,18 +42,17 @@ impl Observers {
         change: RecordChange,
     ) {
         match change {
-            RecordChange::NotYetRecorded
-            | RecordChange::LeaseLost
-            | RecordChange::Parked
-            | RecordChange::Undoing
-            | RecordChange::LeftUncertain => {
+            RecordChange::LeaseLost | RecordChange::Parked | RecordChange::LeftUncertain => {
                 let id = id.to_hex();
                 tracing::warn!(operation, id, attempt, ?change, "idempotent call");
             }
-            RecordChange::TakenOver | RecordChange::Passed | RecordChange::Skipped => {
+            RecordChange::TakenOver
+            | RecordChange::Passed
+            | RecordChange::Skipped
+            | RecordChange::Undoing => {
                 tracing::info!(operation, %id, attempt, ?change, "idempotent call");
             }
-            // A failed heartbeat is told with its cause, where that is known.
+            // A store that fails is told of with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?change, "idempotent call"),
         }
         self.tell(|observer| {
@@ -60,6 +70,11 @@ impl Observers {
         self.transition(attempt.operation(), attempt.id(), attempt.number(), change);
     }
 
+    /// Warns of a store that failed a call or a heartbeat of this operation.
+    pub(crate) fn store_failed(&self, operation: &str, error: &StoreError, now: Duration) {
+        self.outages.failed(operation, error, now);
+    }
+
     pub(crate) fn answered(&self, answered: &CallEvent<'_>) {
         self.tell(|observer| observer.answered(answered));
     }
@@ -74,6 +89,19 @@ impl Observers {
             None => tracing::debug!(deleted, "purged expired records"),
         }
         self.tell(|observer| observer.purged(&Purged { deleted, failure }));
+    }
+
+    /// What tells of the calls of a store, if an observer wants that.
+    pub(crate) fn of_store(&self, timer: &Arc<dyn Timer>) -> Option<StoreObserver> {
+        let wants = self.list.iter().filter(|it| it.wants_store_events());
+        let observers = Self {
+            list: wants.cloned().collect(),
+            ..Self::default()
+        };
+        observers.are_there().then(|| StoreObserver {
+            timer: Arc::clone(timer),
+            tell: Arc::new(move |event| observers.tell(|observer| observer.store(event))),
+        })
     }
 
     #[cfg(feature = "_sql")]
@@ -93,7 +121,7 @@ impl Observers {
     }
 
     fn tell(&self, mut what: impl FnMut(&dyn Observer)) {
-        for observer in &self.0 {
+        for observer in &self.list {
             if catch_unwind(AssertUnwindSafe(|| what(&**observer))).is_err() {
                 tracing::error!("an observer panicked, which changes nothing");
             }

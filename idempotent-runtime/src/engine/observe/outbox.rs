@@ -36,7 +36,8 @@ pub enum OutboxEvent<'a> {
         /// How many attempts have failed so far.
         attempts: u32,
     },
-    /// The budget of a message is spent. Its key waits until an operator resumes it.
+    /// The budget of a message is spent. Its key waits until an operator resumes it. A relay that
+    /// starts tells of the first 100 keys that wait so.
     #[non_exhaustive]
     Parked {
         /// The topic.

@@ -10,7 +10,10 @@ use super::{
     claims::{Attempted, Pause, Spent},
     suspects::Suspects,
 };
-use crate::observe::{Observers, OutboxEvent};
+use crate::{
+    observe::{Observers, OutboxEvent},
+    outbox::Parked,
+};
 
 /// Knows how publishing went so far, as this relay has seen it.
 #[derive(Default)]
@@ -162,6 +165,13 @@ impl Failures {
             Some(Spent::SetAside) => OutboxEvent::SetAside { topic, id, reason },
         };
         self.observers.outbox(&ended);
+    }
+
+    /// Tells observers of a key that another relay has parked.
+    pub(super) fn tell_of_parked(&self, key: &Parked) {
+        let (topic, id, reason) = (&*key.topic, &*key.id, &*key.reason);
+        let parked = OutboxEvent::Parked { topic, id, reason };
+        self.observers.outbox(&parked);
     }
 
     /// Takes those of the messages that go out now, and tells whether others wait for their turn.

@@ -34,6 +34,9 @@ const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 const FIRST_PURGE: Duration = Duration::from_secs(10 * 60);
 const NEXT_PURGE: Duration = Duration::from_secs(60 * 60);
 
+/// How many keys that are parked it tells of when it begins.
+const PARKED_AT_START: u32 = 100;
+
 /// How often a relay that has enough to do looks for more keys.
 const NEXT_WALK: Duration = Duration::from_millis(100);
 
@@ -100,6 +103,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         let claims = self.claims().await?;
         let connection: &mut DB::Connection = claims.connection;
         tables.check::<DB>(connection, "checking an outbox").await?;
+        for key in self.outbox.parked().limit(PARKED_AT_START).await? {
+            self.failures.tell_of_parked(&key);
+        }
         Ok(self)
     }
 

@@ -146,7 +146,7 @@ impl MySqlStore {
 }
 
 sql_store! {
-    MySqlStore, MySql, wait: wait_alone, one_writer: false
+    MySqlStore, MySql, name: "mysql", wait: wait_alone, one_writer: false
 }
 
 #[cfg(test)]

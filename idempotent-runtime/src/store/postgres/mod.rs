@@ -153,7 +153,7 @@ impl PostgresStore {
 }
 
 sql_store! {
-    PostgresStore, Postgres, wait: wait_for, one_writer: false
+    PostgresStore, Postgres, name: "postgres", wait: wait_for, one_writer: false
 }
 
 #[cfg(test)]

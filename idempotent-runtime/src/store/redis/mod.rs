@@ -294,6 +294,10 @@ impl Store for RedisStore {
 
     /// A connection of its own, on the thread that beats: blocked user code stalls the other. There
     /// is none over a connection of the application's.
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         let Some(link) = inner.link.another() else {

@@ -3,7 +3,7 @@
 
 /// Makes a store of what its clones share, `inner`, and of the methods `heartbeats` and `$wait`.
 macro_rules! sql_store {
-    ($store:ident, $database:ident, wait: $wait:ident, one_writer: $one_writer:literal) => {
+    ($store:ident, $database:ident, name: $name:literal, wait: $wait:ident, one_writer: $one_writer:literal) => {
         const _: () = {
             use std::{sync::Arc, time::Duration};
 
@@ -159,6 +159,10 @@ macro_rules! sql_store {
 
                 fn transactions(&self) -> Option<&dyn TransactionStore> {
                     Some(self)
+                }
+
+                fn name(&self) -> &'static str {
+                    $name
                 }
 
                 fn health(&self) -> StoreHealth {

@@ -174,7 +174,7 @@ impl SqliteStore {
 }
 
 sql_store! {
-    SqliteStore, Sqlite, wait: wait_alone, one_writer: true
+    SqliteStore, Sqlite, name: "sqlite", wait: wait_alone, one_writer: true
 }
 
 #[cfg(test)]

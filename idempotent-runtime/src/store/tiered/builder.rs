@@ -68,6 +68,7 @@ impl TieredBuilder {
         );
         TieredStore {
             primary: self.primary,
+            observer: None,
             shared: Arc::new(Shared {
                 tier,
                 clocks: self.clocks,

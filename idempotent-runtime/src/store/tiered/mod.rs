@@ -24,6 +24,7 @@ use crate::{
         Snapshot, StepStore, Store, StoreError, Swap, TransactionStore,
         forward::forward,
         moment::{Clocks, Moment},
+        observed::{StoreAction, StoreObserver},
     },
 };
 
@@ -70,6 +71,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct TieredStore {
     primary: Arc<dyn Store>,
+    /// Is told of each copy that answers.
+    observer: Option<StoreObserver>,
     shared: Arc<Shared>,
 }
 
@@ -242,7 +245,7 @@ fn is_finished(record: &Record) -> bool {
 forward! {
     impl[] TieredStore, |it| it.primary, {
         async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-            let asked = match self.shared.look_up(id).await {
+            let asked = match self.look_up(id).await {
                 Lookup::Found(snapshot) => return Ok(snapshot),
                 Lookup::Ask(query) => query,
             };
@@ -252,7 +255,10 @@ forward! {
         }
 
         fn peek(&self, id: &RecordId) -> Option<Snapshot> {
-            self.shared.peek(id)
+            let began = self.begins();
+            let found = self.shared.peek(id)?;
+            self.has_found(began);
+            Some(found)
         }
 
         async fn swap(
@@ -292,9 +298,14 @@ forward! {
 
         async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
             let own = self.primary.for_heartbeats().await?;
-            Ok(own.map(|primary| {
-                let shared = Arc::clone(&self.shared);
-                Arc::new(Self { primary, shared }) as Arc<dyn Store>
+            Ok(own.map(|primary| Arc::new(Self { primary, ..self.clone() }) as Arc<dyn Store>))
+        }
+
+        fn observed(&self, observer: &StoreObserver) -> Option<Arc<dyn Store>> {
+            Some(Arc::new(Self {
+                primary: observer.observe(Arc::clone(&self.primary)),
+                observer: Some(observer.clone()),
+                shared: Arc::clone(&self.shared),
             }))
         }
 
@@ -304,10 +315,32 @@ forward! {
 }
 
 impl TieredStore {
+    /// Looks for a copy that may be given as an answer now.
+    async fn look_up<'a>(&'a self, id: &'a RecordId) -> Lookup<'a> {
+        let began = self.begins();
+        let looked = self.shared.look_up(id).await;
+        if let Lookup::Found(_) = looked {
+            self.has_found(began);
+        }
+        looked
+    }
+
+    fn begins(&self) -> Duration {
+        let observer = self.observer.as_ref();
+        observer.map_or(Duration::ZERO, |observer| observer.timer.now())
+    }
+
+    /// Tells of a copy that answers, for which was looked since `began`.
+    fn has_found(&self, began: Duration) {
+        if let Some(observer) = &self.observer {
+            observer.tell("tier", StoreAction::Load, began, &Ok(()));
+        }
+    }
+
     /// Puts `next` where nothing stands; a copy is as good a refusal as the record.
     async fn claim(&self, id: &RecordId, next: &Draft) -> Result<Swap, StoreError> {
         let shared = &self.shared;
-        let asked = match shared.look_up(id).await {
+        let asked = match self.look_up(id).await {
             Lookup::Found(snapshot) => return Ok(Swap::Refused(snapshot)),
             Lookup::Ask(query) => query,
         };

@@ -15,8 +15,9 @@ use super::CrashPoint;
 use crate::{
     identity::RecordId,
     record::Draft,
+    store::through::through,
     store::{Store, StoreError, StoreErrorKind},
-    testing::{StoreOperation, through::through},
+    testing::StoreOperation,
     value::lock,
 };
 
@@ -160,4 +161,4 @@ impl Mortal {
     }
 }
 
-through! { Mortal {} }
+through! { Mortal, StoreOperation {} }

@@ -1,8 +1,8 @@
 //! Which calls of a store a fault meets, and what becomes of them.
 
 use crate::{
-    record::{Draft, Moment, State, TokenRule},
-    store::StoreErrorKind,
+    record::Draft,
+    store::{StoreAction, StoreErrorKind},
     testing::Gate,
 };
 
@@ -75,11 +75,9 @@ pub enum Fault {
 impl StoreOperation {
     /// The kind of a swap of this draft.
     pub(in crate::testing) fn of(draft: &Draft) -> Self {
-        match (draft.token, draft.state, draft.lease) {
-            (TokenRule::Above(_), ..) => StoreOperation::Claim,
-            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
-                StoreOperation::Heartbeat
-            }
+        match StoreAction::of(draft) {
+            StoreAction::Claim => StoreOperation::Claim,
+            StoreAction::Heartbeat => StoreOperation::Heartbeat,
             _ => StoreOperation::Ending,
         }
     }

@@ -1,7 +1,9 @@
 //! The counts and the explanations of calls, and the secrets that never show.
 
+mod ends;
 mod secrets;
 mod stopped;
+mod store;
 
 use std::time::Duration;
 
@@ -93,7 +95,7 @@ async fn k01_outcome_metrics(world: World) {
             .await;
         assert!(answer.is_err());
     }
-    expected.extend([CallOutcome::Executed, CallOutcome::Uncertain]);
+    expected.extend([CallOutcome::LeftUncertain, CallOutcome::Uncertain]);
     let unprotected = owner.call("observed.held").key("k").unprotected();
     assert_eq!(
         unprotected.run(|_| async { Ok::<_, Error>(7) }).await,

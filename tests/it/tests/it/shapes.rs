@@ -37,7 +37,7 @@ async fn a17_recursion_same_key(world: World) {
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
     assert_eq!(world.runs("k"), 1);
-    owner.assert_answers(&[CallOutcome::Refused, CallOutcome::Executed]);
+    owner.assert_answers(&[CallOutcome::Refused, CallOutcome::Released]);
     // The refusal of the inner call is not the outer call's outcome.
     assert_eq!(world.record().await.state, State::Released);
 }

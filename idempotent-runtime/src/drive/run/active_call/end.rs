@@ -1,6 +1,6 @@
 //! How a call ends whose body has returned.
 
-use super::{ActiveCall, Instead, executed, is_kept, within};
+use super::{ActiveCall, Instead, is_kept, outcomes::ended, within};
 use crate::{
     attempt::{Attempt, Stage},
     engine::ending::Ended,
@@ -28,9 +28,9 @@ impl ActiveCall {
             return Some(Instead::Refused(self.lease_lost()));
         }
         let in_doubt = ending == Ending::Uncertain && attempt.is_in_doubt();
-        let outcome = executed(held.meaning(), attempt.stage());
+        let outcome = ended(held.meaning(), attempt.stage(), &ending);
         let sent_at = self.request.handle.timer().now();
-        let (ended, error) = match ending.error() {
+        let (written, error) = match ending.error() {
             None => {
                 let mut ending = Box::pin(held.end(ending));
                 (within(&self.span, ending.as_mut()).await, None)
@@ -42,7 +42,8 @@ impl ActiveCall {
             },
         };
         let mut is_written = true;
-        if let (Some(error), Some(version)) = (error, ended.as_ref().ok().and_then(Ended::stands)) {
+        if let (Some(error), Some(version)) = (error, written.as_ref().ok().and_then(Ended::stands))
+        {
             held.begin_to_undo(error, version, sent_at);
             if attempt.stage() == Stage::Answered {
                 // Its body did not come to the undos: the next call does.
@@ -55,7 +56,7 @@ impl ActiveCall {
             }
         }
         let is_stale = self.held.take().is_some_and(|held| held.is_stale());
-        let (recorded, outcome, instead) = match ended {
+        let (recorded, outcome, instead) = match written {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, outcome, Some(Instead::Recorded(record)))
             }
@@ -69,7 +70,10 @@ impl ActiveCall {
             // Another attempt may have recorded what every later call gets.
             Err(_) if is_stale => return Some(Instead::Refused(self.lease_lost())),
             Ok(Ended::Lost(_)) => return Some(Instead::Refused(self.lease_lost())),
-            Err(_) => (false, outcome, None),
+            Err(error) => {
+                self.store_error = Some(error.kind());
+                (false, outcome, None)
+            }
         };
         self.executed(attempt, outcome, recorded);
         match instead {

@@ -4,7 +4,7 @@ use crate::{
     attempt::Stage,
     error::Error,
     observe::CallOutcome,
-    protocol::Meaning,
+    protocol::{Ending, Meaning},
     record::{OutcomeKind, Record},
 };
 
@@ -23,6 +23,16 @@ pub(in crate::drive::run) fn executed(meaning: Meaning, stage: Stage) -> CallOut
     }
 }
 
+/// The same, where the body ended so.
+pub(super) fn ended(meaning: Meaning, stage: Stage, ending: &Ending) -> CallOutcome {
+    match (ending, stage) {
+        (_, Stage::Answered | Stage::Unknown) => executed(meaning, stage),
+        (Ending::Release | Ending::GiveBack | Ending::Unpolled, _) => CallOutcome::Released,
+        (Ending::Uncertain, _) => CallOutcome::LeftUncertain,
+        _ => executed(meaning, stage),
+    }
+}
+
 pub(super) fn answer_of(error: &Error) -> CallOutcome {
     match error {
         Error::InProgress { .. } => CallOutcome::InProgress,
@@ -34,9 +44,8 @@ pub(super) fn answer_of(error: &Error) -> CallOutcome {
             CallOutcome::NotReplayable
         }
         Error::Expired { .. } => CallOutcome::Expired,
-        Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
-            CallOutcome::StoreFailed
-        }
+        Error::Store(_) | Error::CommitUnknown { .. } => CallOutcome::StoreFailed,
+        Error::Commit { .. } => CallOutcome::RolledBack,
         Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
         _ => CallOutcome::Refused,
     }

@@ -68,7 +68,9 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(at_most)).await;
         }
-        Ok(self.look_again(self.deadline).await?)
+        let stands = self.look_again(self.deadline).await;
+        self.has_waited_since(now);
+        Ok(stands?)
     }
 
     /// Whether there is room to wait. A call that has a place keeps it until it is admitted.
@@ -115,7 +117,14 @@ impl Admitting<'_> {
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(left)).await;
         }
-        Ok(self.look_again(deadline).await?)
+        let stands = self.look_again(deadline).await;
+        self.has_waited_since(now);
+        Ok(stands?)
+    }
+
+    fn has_waited_since(&mut self, began: Duration) {
+        let now = self.request.handle.timer().now();
+        self.waited_for += now.saturating_sub(began);
     }
 
     /// Looks at the record after waiting. Another call holds or held it, so no outage lets this

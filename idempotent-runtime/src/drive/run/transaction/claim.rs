@@ -11,7 +11,7 @@ use crate::{
     engine::ending::step,
     engine::swap::answered,
     error::Error,
-    observe::RecordChange,
+    observe::{CallOutcome, RecordChange},
     outcome::OutOfOrder,
     policy::OnCrash,
     protocol::{Claim, Ending, Holding, Meaning, sequence::StoredStream},
@@ -135,6 +135,7 @@ impl ActiveCall {
     /// The answer to a number that has ended, found without a transaction: one that is open would
     /// make it wait.
     pub(crate) async fn find_ended(&mut self) -> Option<Instead> {
+        self.begins();
         if self.request.is_held() {
             return None;
         }
@@ -178,6 +179,7 @@ impl ActiveCall {
         &mut self,
         mut connection: JoinedConnection<'_>,
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
+        self.begins();
         goes_forward().await?;
         let admitted = match &self.request.protection {
             Protection::Record(asked) => {
@@ -277,12 +279,19 @@ impl ActiveCall {
         }
     }
 
-    pub(crate) fn executed_in(&mut self, claimed: &Claimed, recorded: bool) {
+    /// Takes note of how a call in a transaction came out. It is recorded if its `change` is told.
+    pub(crate) fn executed_in(&mut self, claimed: &Claimed, change: RecordChange) {
         let Claimed {
             attempt, holding, ..
         } = claimed;
-        let outcome = executed(holding.meaning(), attempt.stage());
-        self.executed(attempt, outcome, recorded);
+        let outcome = match change {
+            RecordChange::RolledBack => CallOutcome::RolledBack,
+            RecordChange::Staged => CallOutcome::ExecutedInTransaction,
+            RecordChange::LeftUncertain => CallOutcome::LeftUncertain,
+            RecordChange::Released | RecordChange::Stopped => CallOutcome::Released,
+            _ => executed(holding.meaning(), attempt.stage()),
+        };
+        self.executed(attempt, outcome, change != RecordChange::RolledBack);
     }
 
     /// Another transaction, of which nothing is seen, has held the key for as long as this call has

@@ -295,7 +295,7 @@ async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     assert_eq!(answer, Err(Error::InvalidPolicy("who knows")));
     owner.settled().await;
     owner.assert_steps(&[RecordChange::Claimed, RecordChange::LeftUncertain]);
-    assert_eq!(owner.log.answers(), [Outcome::Executed]);
+    assert_eq!(owner.log.answers(), [Outcome::LeftUncertain]);
 }
 
 async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {

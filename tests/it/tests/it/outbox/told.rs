@@ -127,6 +127,11 @@ async fn observers_are_told_of_what_a_relay_does<S: Shop<Database: OutboxDatabas
     assert_eq!(told, expected);
     relay.stop().await;
     assert_eq!(notes.take(), [""; 0]);
+    // The next relay tells of it again.
+    let relay = outbox.relay(Broker::willing()).idempotency(&handle);
+    let relay = relay.start().await.expect("it starts");
+    assert_eq!(notes.take(), ["parked orders.placed two"]);
+    relay.stop().await;
 }
 
 async fn an_envelope_knows_the_trace_of_its_sender<S: Shop<Database: OutboxDatabase>>(shop: S) {

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Error, Idempotency, InFlight, Verdict, idempotent, store::SqlConnection};
+use idempotent_runtime::{
+    CallOutcome, Error, Idempotency, InFlight, Verdict, idempotent, store::SqlConnection,
+};
 use sqlx::{Database, Transaction};
 
 use super::{PlaceError, Placed, is_refused, ours, outside, shop::Shop};
@@ -150,6 +152,7 @@ async fn mend_08_observers_hear_of_an_outcome_that_is_staged(shop: impl Shop) {
     }
     let steps: Vec<String> = log.steps().iter().map(|step| format!("{step:?}")).collect();
     assert_eq!(steps, ["Claimed", "Staged", "Claimed", "Staged"]);
+    assert_eq!(log.answers(), [CallOutcome::ExecutedInTransaction; 2]);
 }
 
 async fn g04_a_duplicate_of_an_annotated_function_waits_for_the_commit(shop: impl Shop) {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    CallOutcome, Error, Idempotency, InFlight,
+    CallOutcome, Error, Idempotency, InFlight, RecordChange,
     testing::ManualClock,
     transaction::{SqlDatabase, Transact},
 };
@@ -34,6 +34,7 @@ on_every_database![
     a_body_that_rolls_back_inside_is_told_that_its_transaction_ended,
     an_unprotected_call_commits_too,
     observers_are_told_once_and_after_the_commit,
+    observers_are_told_that_a_transaction_was_rolled_back,
     what_a_transaction_does_itself_cannot_be_chosen,
     a_call_of_the_body_joins_its_transaction,
 ];
@@ -312,6 +313,31 @@ async fn observers_are_told_once_and_after_the_commit<S: Shop<Database: SqlDatab
         log.answers(),
         [CallOutcome::Executed, CallOutcome::Replayed]
     );
+}
+
+async fn observers_are_told_that_a_transaction_was_rolled_back<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let log = Log::new();
+    let idem = Idempotency::builder(shop.store()).observer(log.clone());
+    let idem = idem.build().expect("a handle");
+    let call = || idem.call("orders.place").key("k").arguments(&7_i64);
+    let fails = async |tx: &mut Connection<S>| {
+        shop.order(tx, 7).await?;
+        Err(PlaceError::SoldOut)
+    };
+
+    let released: Placed = call().release_errors().transact(shop.pool(), fails).await;
+    assert!(matches!(released, Err(PlaceError::SoldOut)), "{released:?}");
+    // A conflict at every try.
+    let how = Transact::new(shop.pool()).retry_for(Duration::ZERO);
+    let how = how.retry_if(|_: &PlaceError| true);
+    let given_up: Placed = call().transact(how, fails).await;
+    assert!(matches!(given_up, Err(PlaceError::SoldOut)), "{given_up:?}");
+
+    assert_eq!(log.steps(), [RecordChange::RolledBack; 2]);
+    assert_eq!(log.answers(), [CallOutcome::RolledBack; 2]);
+    assert_eq!(shop.orders().await, [0_i64; 0]);
 }
 
 async fn what_a_transaction_does_itself_cannot_be_chosen<S: Shop<Database: SqlDatabase>>(shop: S) {

@@ -6,13 +6,16 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, InFlight,
+    CallOutcome, Error, Idempotency, InFlight, RecordChange,
     testing::{Disconnect, Proxy},
     transaction::SqlDatabase,
 };
 
 use super::{Placed, ours, place};
-use crate::transactions::shop::{MariaDbShop, PostgresShop, Remote, Shop};
+use crate::{
+    harness::Log,
+    transactions::shop::{MariaDbShop, PostgresShop, Remote, Shop},
+};
 
 /// The connection is cut at each message of the call, before the server has it and before its
 /// answer.
@@ -20,7 +23,9 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
     let server = crate::servers::address(&crate::servers::url(S::URL));
     let proxy = Proxy::to(server).await.expect("a proxy");
     let shop = S::through(proxy.address()).await;
-    let idem = Idempotency::new(shop.store());
+    let log = Log::new();
+    let idem = Idempotency::builder(shop.store()).observer(log.clone());
+    let idem = idem.build().expect("a handle");
     let mut item = 0;
     for cut in [Disconnect::BeforeRequest, Disconnect::BeforeAnswer] {
         let mut runs_seen = Vec::new();
@@ -45,6 +50,8 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
                 }
             };
             assert_eq!(placed, Ok(item), "{cut:?} at message {message}");
+            let recorded = log.count(RecordChange::Recorded);
+            assert_eq!(recorded as i64, item, "{cut:?} at message {message}");
             runs_seen.push(runs.into_inner());
         }
         assert!(
@@ -100,7 +107,9 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
     let server = crate::servers::address(&crate::servers::url(PostgresShop::URL));
     let proxy = Proxy::to(server).await.expect("a proxy");
     let shop = PostgresShop::through(proxy.address()).await;
-    let idem = Idempotency::new(shop.store());
+    let log = Log::new();
+    let idem = Idempotency::builder(shop.store()).observer(log.clone());
+    let idem = idem.build().expect("a handle");
     let place = async |key: &str, item: i64, last: &dyn Fn()| -> Result<i64, Error> {
         let call = idem.call("orders.place").key(key).arguments(&item);
         let call = call.in_flight(InFlight::Wait(Duration::from_secs(2)));
@@ -132,6 +141,8 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
         "{unknown:?}"
     );
     assert!(unknown.is_retryable());
+    assert_eq!(log.steps(), [], "it is not told as recorded");
+    assert_eq!(log.answers(), [CallOutcome::StoreFailed]);
 
     drop(open);
     proxy.move_to(server);

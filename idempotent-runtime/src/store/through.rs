@@ -1,11 +1,11 @@
 //! A wrapper of a store whose calls pass through it on their way.
 
 /// Implements [`Store`](crate::store::Store) and [`StepStore`](crate::store::StepStore) for a
-/// wrapper that has a store `inner`. A call goes `through` the wrapper, which is told its kind, and
-/// a swap goes `through_write`, which is told its draft. The wrapper's own methods of `Store` stand
-/// in the braces.
+/// wrapper that has a store `inner`. A call goes `through` the wrapper, with its kind of this enum,
+/// and a swap goes `through_write`, with its draft. The wrapper's own methods of `Store` stand in
+/// the braces.
 macro_rules! through {
-    ($wrapper:ident { $($own:tt)* }) => {
+    ($wrapper:ident, $kind:ident { $($own:tt)* }) => {
         const _: () = {
             use crate::{
                 record::{ListedStep, Record, Step, StepNames, Version},
@@ -25,7 +25,7 @@ macro_rules! through {
             #[async_trait]
             impl Store for $wrapper {
                 async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-                    self.through(StoreOperation::Load, self.inner.load(id)).await
+                    self.through($kind::Load, self.inner.load(id)).await
                 }
 
                 async fn swap(
@@ -44,12 +44,12 @@ macro_rules! through {
                     at_most: Duration,
                 ) -> Result<(), StoreError> {
                     let waiting = self.inner.wait(id, seen, at_most);
-                    self.through(StoreOperation::Wait, waiting).await
+                    self.through($kind::Wait, waiting).await
                 }
 
                 async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
                     let purging = self.inner.purge(limit, keep);
-                    self.through(StoreOperation::Purge, purging).await
+                    self.through($kind::Purge, purging).await
                 }
 
                 async fn scan(
@@ -58,7 +58,11 @@ macro_rules! through {
                     limit: u32,
                 ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
                     let listing = self.inner.scan(after, limit);
-                    self.through(StoreOperation::Scan, listing).await
+                    self.through($kind::Scan, listing).await
+                }
+
+                fn name(&self) -> &'static str {
+                    self.inner.name()
                 }
 
                 fn health(&self) -> StoreHealth {
@@ -87,7 +91,7 @@ macro_rules! through {
                     let lists = self.inner.lists();
                     let lists = lists.expect("`lists` offers what the store inside does");
                     let listing = lists.list(order, after, limit);
-                    self.through(StoreOperation::Scan, listing).await
+                    self.through($kind::Scan, listing).await
                 }
 
                 async fn handful(
@@ -98,7 +102,7 @@ macro_rules! through {
                     let lists = self.inner.lists();
                     let lists = lists.expect("`lists` offers what the store inside does");
                     let listing = lists.handful(place, operation);
-                    self.through(StoreOperation::Scan, listing).await
+                    self.through($kind::Scan, listing).await
                 }
             }
 
@@ -110,7 +114,7 @@ macro_rules! through {
                     names: &StepNames,
                 ) -> Result<Vec<Arc<Step>>, StoreError> {
                     let loading = self.inner_steps().load_steps(call, names);
-                    self.through(StoreOperation::LoadSteps, loading).await
+                    self.through($kind::LoadSteps, loading).await
                 }
 
                 async fn list_steps(
@@ -118,7 +122,7 @@ macro_rules! through {
                     call: &RecordId,
                 ) -> Result<Vec<ListedStep>, StoreError> {
                     let listing = self.inner_steps().list_steps(call);
-                    self.through(StoreOperation::LoadSteps, listing).await
+                    self.through($kind::LoadSteps, listing).await
                 }
 
                 async fn write_step(
@@ -128,11 +132,65 @@ macro_rules! through {
                     next: &Step,
                 ) -> Result<StepWrite, StoreError> {
                     let writing = self.inner_steps().write_step(call, seen, next);
-                    self.through(StoreOperation::WriteStep, writing).await
+                    self.through($kind::WriteStep, writing).await
                 }
             }
         };
     };
 }
 
-pub(super) use through;
+/// Implements [`TransactionStore`](crate::store::TransactionStore) for the same wrapper.
+macro_rules! transactions_through {
+    ($wrapper:ident, $kind:ident) => {
+        const _: () = {
+            use crate::{
+                record::{Step, Version},
+                store::{JoinedConnection, StepWrite, Swap, TransactionStore},
+            };
+
+            impl $wrapper {
+                fn inner_transactions(&self) -> &dyn TransactionStore {
+                    let transactions = self.inner.transactions();
+                    transactions.expect("`transactions` offers what the store inside does")
+                }
+            }
+
+            #[async_trait]
+            impl TransactionStore for $wrapper {
+                async fn swap_in(
+                    &self,
+                    connection: &mut JoinedConnection<'_>,
+                    id: &RecordId,
+                    seen: Option<Version>,
+                    next: &Draft,
+                ) -> Result<Swap, StoreError> {
+                    let inner = self.inner_transactions();
+                    let swapping = inner.swap_in(connection, id, seen, next);
+                    self.through_write(next, swapping).await
+                }
+
+                fn version_query(&self, id: &RecordId) -> Option<String> {
+                    self.inner_transactions().version_query(id)
+                }
+
+                fn one_writer(&self) -> bool {
+                    self.inner_transactions().one_writer()
+                }
+
+                async fn write_step_in(
+                    &self,
+                    connection: &mut JoinedConnection<'_>,
+                    call: &RecordId,
+                    seen: Option<Version>,
+                    next: &Step,
+                ) -> Result<StepWrite, StoreError> {
+                    let inner = self.inner_transactions();
+                    let writing = inner.write_step_in(connection, call, seen, next);
+                    self.through($kind::WriteStep, writing).await
+                }
+            }
+        };
+    };
+}
+
+pub(crate) use {through, transactions_through};

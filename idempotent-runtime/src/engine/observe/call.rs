@@ -1,0 +1,85 @@
+//! How a call ended.
+
+use std::time::Duration;
+
+use crate::{identity::RecordId, store::StoreErrorKind};
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CallEvent<'a> {
+    /// The operation.
+    pub operation: &'a str,
+    /// The record; `None` when the call was refused before it had one.
+    pub id: Option<RecordId>,
+    /// Which answer it was, and so why the body ran or did not.
+    pub outcome: CallOutcome,
+    /// How long the call took, body and waiting included.
+    pub elapsed: Duration,
+    /// How long it waited for another call, or for a number before its own; zero if it never did.
+    /// A wait for a lock of the database is no part of it, and neither is a wait in which the call
+    /// was dropped.
+    pub waited: Duration,
+    /// The attempt that ran the body of this call, or whose outcome answered it. The first attempt
+    /// is 1. `None` if no attempt did.
+    pub attempt: Option<u32>,
+    /// The kind of the store's error that refused the call, or for which its outcome is not
+    /// recorded yet.
+    pub store_error: Option<StoreErrorKind>,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// Its own body ran, and how it ended is recorded, or will be.
+    Executed,
+    /// Its own body ran, after another holder had vanished.
+    ExecutedAfterTakeover,
+    /// Its own body ran in a transaction of the application's: the outcome stands if that commits.
+    ExecutedInTransaction,
+    /// Its own body ran, and nothing is recorded: the next call runs it again.
+    Released,
+    /// Its own body ran, and it is for an operator to find out what became of it.
+    LeftUncertain,
+    /// Its own body ran in a transaction that was rolled back: nothing of it stands.
+    RolledBack,
+    /// Its caller dropped it, or its runtime ended, before it had an answer.
+    Dropped,
+    /// Its body panicked, or other code of the application's that it ran.
+    Panicked,
+    /// Its reconciling function said what became of an attempt that had vanished.
+    Reconciled,
+    /// The recorded outcome, found at once.
+    Replayed,
+    /// The recorded outcome, after waiting for the call that ran.
+    ReplayedAfterWait,
+    /// [`Error::InProgress`](crate::Error::InProgress).
+    InProgress,
+    /// [`Error::KeyReused`](crate::Error::KeyReused).
+    KeyReused,
+    /// [`Error::Uncertain`](crate::Error::Uncertain).
+    Uncertain,
+    /// [`Error::Parked`](crate::Error::Parked).
+    Parked,
+    /// Its own body ran, but the lease was lost.
+    LeaseLost,
+    /// [`Error::Store`](crate::Error::Store), where no body ran whose work was rolled back, or
+    /// [`Error::CommitUnknown`](crate::Error::CommitUnknown).
+    StoreFailed,
+    /// The transaction that the call was a part of had ended when its body returned; nothing is
+    /// recorded.
+    TransactionEnded,
+    /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
+    NotReplayable,
+    /// [`Error::Expired`](crate::Error::Expired).
+    Expired,
+    /// Its number is below the last one of its sequence.
+    Past,
+    /// Its number does not follow the last one of its sequence.
+    Gap,
+    /// The body ran unprotected.
+    Unprotected,
+    /// The call was refused before the store was asked.
+    Refused,
+}
