@@ -20,6 +20,7 @@
 //! | a message must go out if, and only if, rows were committed | [`outbox`] |
 //! | the same, and Debezium reads the database already | [`change_data_capture`] |
 //! | an operator has to find and settle what no call can decide | [`operators`] |
+//! | a dashboard has to show all of that | `metrics`, with the feature `metrics` |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -63,6 +64,11 @@ pub mod sagas {}
 
 #[doc = include_str!("guide/operators.md")]
 pub mod operators {}
+
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+#[doc = include_str!("guide/metrics.md")]
+pub mod metrics {}
 
 #[doc = include_str!("guide/outbox.md")]
 pub mod outbox {}

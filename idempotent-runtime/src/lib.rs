@@ -72,6 +72,7 @@
 //! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `wire` | the words of HTTP that a service and its clients share, on the types of the crate http; `tower` brings it |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
+//! | `metrics` | `metrics::MetricsObserver`, by the facade `metrics` 0.24 |
 //! | `inventory` | [`Idempotency::operations`] knows every annotated function before its first call |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 //!
@@ -124,6 +125,7 @@ pub mod record;
 pub mod sequence;
 pub mod step;
 pub mod store;
+mod telemetry;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
@@ -135,6 +137,9 @@ mod value;
     doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
 )]
 pub use crate::drive::transaction;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use crate::telemetry::metrics;
 #[cfg(feature = "wire")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wire")))]
 pub use crate::value::wire;
@@ -171,7 +176,7 @@ pub use crate::{
     key::{KeyPart, KeyWriter, text},
     observe::{
         CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, OutboxEvent, Purged,
-        RecordChange, RecordEvent, UnprotectedReason,
+        RecordChange, RecordEvent, Sample, StepEvent, StepOutcome, UnprotectedReason,
     },
     operate::{Settle, SettleStep, Status, StoredOutcome},
     operation::Operation,
@@ -183,6 +188,7 @@ pub use crate::{
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
     step::{Undo, step, step_version},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
+    telemetry::{Sampler, SamplerBuilder},
 };
 
 /// The crate whose traits [`Codec`] is written in, at the version that it is written in.

@@ -21,7 +21,7 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 17] = [
+const FEATURES: [&str; 18] = [
     "",
     "sqlite",
     "postgres",
@@ -33,6 +33,7 @@ const FEATURES: [&str; 17] = [
     "axum",
     "testing",
     "inventory",
+    "metrics",
     "uuid",
     "ulid",
     "chrono",

@@ -64,6 +64,7 @@ struct Description {
     is_reserved: bool,
     numbered: Option<CallNumber>,
     room: Option<WaitingRoom>,
+    route: Option<Arc<str>>,
 }
 
 /// A call, ready to be run.
@@ -86,6 +87,8 @@ pub(crate) struct Request {
     number: Option<u64>,
     /// The room in which it waits for another call, where that is bounded.
     pub(crate) room: Option<WaitingRoom>,
+    /// The template of the path that the request of a front end came by.
+    pub(crate) route: Option<Arc<str>>,
 }
 
 /// Whether a call has a record.
@@ -136,6 +139,7 @@ impl Call {
             is_reserved: false,
             numbered: None,
             room: None,
+            route: None,
         }))
     }
 
@@ -238,6 +242,12 @@ impl Call {
         &mut self.0.policy
     }
 
+    /// Names the template of the path that its request came by.
+    #[allow(dead_code, reason = "a front end calls it, where there is one")]
+    pub(crate) fn route(&mut self, route: &str) {
+        self.0.route = Some(route.into());
+    }
+
     /// Has it wait for another call only in this room.
     #[allow(dead_code, reason = "a front end calls it, where there is one")]
     pub(crate) fn waiting_room(&mut self, room: WaitingRoom) {
@@ -286,6 +296,7 @@ impl Call {
             if let Some((handle, operation)) = told {
                 handle.observers().answered(&CallEvent {
                     operation: &operation,
+                    route: None,
                     id: None,
                     outcome: CallOutcome::Refused,
                     elapsed: Duration::ZERO,
@@ -320,6 +331,7 @@ impl Request {
             version: policy.version,
             number: None,
             room: None,
+            route: None,
             handle,
         }
     }

@@ -4,6 +4,8 @@ mod call;
 mod observers;
 mod outages;
 mod outbox;
+mod sample;
+mod step;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,6 +13,8 @@ pub(crate) use self::observers::Observers;
 pub use self::{
     call::{CallEvent, CallOutcome},
     outbox::OutboxEvent,
+    sample::Sample,
+    step::{StepEvent, StepOutcome},
 };
 use crate::{
     identity::RecordId,
@@ -34,7 +38,13 @@ pub trait Observer: Send + Sync {
         let _ = answered;
     }
 
-    /// A front end refused a request before there was a call, or a consumer settled a message.
+    /// A step ended, or its undo.
+    fn step(&self, event: &StepEvent<'_>) {
+        let _ = event;
+    }
+
+    /// A front end refused a request before there was a call, a consumer settled a message, or it
+    /// was decided about a number.
     fn front_end(&self, event: &FrontEndEvent<'_>) {
         let _ = event;
     }
@@ -54,6 +64,11 @@ pub trait Observer: Send + Sync {
     /// is built. The default is no: then no call is measured.
     fn wants_store_events(&self) -> bool {
         false
+    }
+
+    /// A [sampler](crate::Idempotency::sampler) of the handle read something.
+    fn sampled(&self, sample: &Sample<'_>) {
+        let _ = sample;
     }
 
     /// A purge ended: one that was asked for, or a turn of a [`PurgeTask`](crate::PurgeTask).
@@ -149,16 +164,18 @@ pub struct Purged<'a> {
     pub failure: Option<&'a StoreError>,
 }
 
-/// A request that a front end refused by itself, or a message and its disposition.
+/// A request that a front end refused by itself, a message and its disposition, or a number and
+/// the decision about it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FrontEndEvent<'a> {
-    /// The front end: `http`, or `consumer`.
+    /// The front end: `http`, `consumer`, or `sequence`.
     pub front_end: &'static str,
     /// The operation.
     pub operation: &'a str,
     /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`.
-    /// For a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
+    /// For a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter. For a
+    /// number it is `applied`, `replayed`, `past`, `gap`, or `failed`.
     pub kind: &'a str,
     /// The record, where the request or the message names one.
     pub record: Option<RecordId>,

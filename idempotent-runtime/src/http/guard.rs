@@ -208,6 +208,9 @@ impl Guard {
             .describe(call, head, &target, body)
             .in_flight(rules.in_flight)
             .on_expired(rules.on_expired);
+        if let Some(route) = self.route.template() {
+            call = call.route(route);
+        }
         if let Some(caller) = &self.caller {
             call = call.scope(caller);
         }

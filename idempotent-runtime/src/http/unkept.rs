@@ -21,12 +21,16 @@ impl Route {
         )
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// The template of its path, where a router tells it.
+    pub(crate) fn template(&self) -> Option<&str> {
         #[cfg(feature = "axum")]
-        if let Some(path) = &self.0 {
-            return path.as_str();
-        }
-        "no route"
+        return self.0.as_ref().map(MatchedPath::as_str);
+        #[cfg(not(feature = "axum"))]
+        None
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.template().unwrap_or("no route")
     }
 }
 

@@ -21,6 +21,7 @@ mod steps;
 
 #[doc(hidden)]
 pub use self::operations::__assert_operations;
+pub(crate) use self::records::attention_at_hand;
 pub use self::{
     acts::{InvalidateRecord, ResumeRecord},
     cursor::{InvalidCursor, RecordCursor},

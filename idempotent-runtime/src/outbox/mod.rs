@@ -17,6 +17,7 @@ mod rejected;
 mod relay;
 mod send;
 mod tables;
+mod topics;
 mod walk;
 
 use std::{sync::Arc, time::Duration};
@@ -31,6 +32,7 @@ pub use self::{
     parked::{Parked, ParkedKeys, ResumeKeys},
     rejected::{Rejected, RejectedAct, RejectedMessages},
     relay::{Envelope, OnPoison, PublishError, Publisher, Relay, RelayBuilder},
+    topics::TopicBacklog,
 };
 pub use crate::error::MessageError;
 use crate::{

@@ -41,6 +41,23 @@ pub enum StoreErrorKind {
     Other,
 }
 
+impl StoreErrorKind {
+    /// Its name, as metrics spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Busy => "busy",
+            Self::Denied => "denied",
+            Self::Full => "full",
+            Self::Schema => "schema",
+            Self::Corrupt => "corrupt",
+            Self::Configuration => "configuration",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl StoreError {
     /// Makes an error of this kind that happened while `doing` something, such as `"claiming a
     /// record"`.

@@ -51,6 +51,15 @@ impl<T> Decision<T> {
         }
     }
 
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Applied(_) => "applied",
+            Self::Replayed(_) => "replayed",
+            Self::Past { .. } => "past",
+            Self::Gap { .. } => "gap",
+        }
+    }
+
     /// The value of a number that was applied, now or before.
     #[must_use]
     pub fn into_value(self) -> Option<T> {

@@ -2,12 +2,14 @@
 
 use std::{any::type_name, fmt, sync::Arc, time::Duration};
 
+use super::Decision;
 use crate::{
     consumer::failure::Failure,
     drive::DescribedCall,
     error::Error,
     handle::{Idempotency, put},
     identity::RecordId,
+    observe::FrontEndEvent,
     policy::Verdict,
     protocol::{
         read,
@@ -40,6 +42,25 @@ pub(super) type Failed = (&'static str, String);
 /// How long it may take to keep a failure: the caller waits, and may hold what the store waits for,
 /// such as the only connection of a pool.
 const LIMIT: Duration = Duration::from_secs(1);
+
+/// Tells observers of the decision about a number that was tried.
+pub(super) fn tell<T, E>(
+    tried: Option<Tried>,
+    decided: Result<Decision<T>, E>,
+) -> Result<Decision<T>, E> {
+    if let Some(Tried {
+        handle,
+        operation,
+        id,
+        ..
+    }) = &tried
+    {
+        let kind = decided.as_ref().map_or("failed", Decision::kind);
+        let event = FrontEndEvent::new("sequence", operation, kind, Some(*id));
+        handle.observers().front_end(&event);
+    }
+    decided
+}
 
 impl Tried {
     pub(super) fn of(described: &DescribedCall, number: u64, keeps_text: bool) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use super::{
     decision::{Decision, decide},
-    failing::Tried,
+    failing::{Tried, tell},
 };
 use crate::{
     attempt::Attempt,
@@ -122,11 +122,11 @@ impl<P> NumberedCall<P> {
             async move { body.await.map_err(Failure::Handler) }
         };
         let (result, report) = run(described, typed, body).await;
-        if let Some(tried) = tried
+        if let Some(tried) = &tried
             && let Some(failed) = tried.failed(&result, recorder.noted())
         {
             tried.note(&failed).await;
         }
-        decide(&self.operation, result, &report)
+        tell(tried, decide(&self.operation, result, &report))
     }
 }

@@ -6,7 +6,7 @@ use sqlx::{Database, Transaction};
 
 use super::{
     decision::{Decision, decide},
-    failing::{Failed, Tried},
+    failing::{Failed, Tried, tell},
     numbered::NumberedCall,
 };
 use crate::{
@@ -59,12 +59,12 @@ impl<P> NumberedCall<P> {
             body(tx).await.map_err(Failure::Handler)
         };
         let (result, report) = transact(described, typed, settings, body).await;
-        if let Some(tried) = tried
+        if let Some(tried) = &tried
             && let Some(failed) = tried.failed(&result, recorder.noted())
         {
             tried.note(&failed).await;
         }
-        decide(&self.operation, result, &report)
+        tell(tried, decide(&self.operation, result, &report))
     }
 
     /// Runs the body as a part of a transaction of yours, as
@@ -234,29 +234,37 @@ impl<T, E> StagedNumber<T, E> {
             // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
             let failed = failed.or_else(|| is_aborted.then(not_committed));
-            if let (Some(tried), Some(failed)) = (tried, failed) {
+            if let (Some(tried), Some(failed)) = (&tried, failed) {
                 tried.note(&failed).await;
             }
-            return if is_aborted {
-                ended(operation)
-            } else {
-                decided
-            };
+            return tell(
+                tried,
+                if is_aborted {
+                    ended(operation)
+                } else {
+                    decided
+                },
+            );
         }
         if let Err(error) = tx.commit().await {
             tracing::warn!(%error, operation = &*operation, "the commit of a number failed");
-            if let Some(tried) = tried {
+            if let Some(tried) = &tried {
                 tried.note(&not_committed()).await;
             }
-            return refused(Error::CommitUnknown {
-                operation,
-                has_record: true,
-            });
+            let has_record = true;
+            return tell(
+                tried,
+                refused(Error::CommitUnknown {
+                    operation,
+                    has_record,
+                }),
+            );
         }
-        match moved {
+        let decided = match moved {
             // The commit of a transaction that is nested in another one ends nothing.
             Some(moved) if !moved.stands().await => ended(operation),
             _ => decided,
-        }
+        };
+        tell(tried, decided)
     }
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     attempt::{Asking, INSIDE},
     error::Error,
+    observe::StepOutcome,
     outcome::{Classified, FromRefusal, Keep, OnError, Reference, Released, Upgraded, Whole},
     policy::{OnCrash, Reconciled, Verdict},
     record::{OutcomeKind, RawOutcome},
@@ -276,6 +277,7 @@ impl<'a, F, P, K, U> StepCall<'a, F, P, K, U> {
             }
             Ok(Begun::Recorded(permit, step)) => {
                 asking.note(false);
+                permit.tell(StepOutcome::Replayed);
                 read(&permit, &typed, step.outcome.as_ref()).await
             }
             Err(error) => Err(error),
@@ -315,7 +317,10 @@ where
         match verdict {
             Verdict::Replay if is_refused => return Ok(own),
             Verdict::Replay => {}
-            Verdict::Release if P::RELEASES => return Ok(own),
+            Verdict::Release if P::RELEASES => {
+                permit.tell(StepOutcome::Released);
+                return Ok(own);
+            }
             Verdict::Release => {
                 return Box::pin(permit.record_release()).await.map(|()| own);
             }

@@ -12,7 +12,7 @@ use crate::{
     },
     error::Error,
     fingerprint::Fingerprinted,
-    observe::RecordChange,
+    observe::{RecordChange, StepOutcome},
     policy::OnCrash,
     protocol::{StepDecision, decide_step},
     record::{RawOutcome, Step, StepName, StepState, Version, label::STEP_NAME},
@@ -243,11 +243,22 @@ impl Permit {
         let step = self.step(StepState::Done, Some(outcome));
         let stands = self.write(&step).await?;
         self.keeps_name = true;
+        self.tell(match stands {
+            None => StepOutcome::Executed,
+            Some(_) => StepOutcome::Replayed,
+        });
         Ok(stands)
+    }
+
+    /// Tells observers how it ended.
+    pub(super) fn tell(&self, outcome: StepOutcome) {
+        let observers = self.engine.observers();
+        observers.step(&self.attempt, self.label, outcome);
     }
 
     /// Records that nothing happened, where it is registered to be undone.
     pub(super) async fn record_release(&mut self) -> Result<(), Error> {
+        self.tell(StepOutcome::Released);
         if self.number.is_none() {
             return Ok(());
         }
@@ -261,6 +272,7 @@ impl Permit {
         let step = self.step(StepState::Begun, None);
         self.write(&step).await?;
         self.doubt();
+        self.tell(StepOutcome::LeftUncertain);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     clock::SystemTimer,
     error::Error,
+    observe::StepOutcome,
     outcome::{Classified, FromRefusal, Keep, OnError, Released, Whole},
     policy::Verdict,
     record::Step,
@@ -174,6 +175,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
             Ok(Begun::Unprotected(context)) => (None, context),
             Ok(Begun::Recorded(permit, step)) => {
                 asking.note(false);
+                permit.tell(StepOutcome::Replayed);
                 let read = Box::pin(stands(&permit, &typed, &step)).await;
                 return read.unwrap_or_else(refused);
             }
@@ -209,6 +211,7 @@ impl<'a, DB: SqlDatabase, P> StepIn<'a, DB, P> {
                     unreachable!("it has no record")
                 };
                 asking.note(false);
+                permit.tell(StepOutcome::Replayed);
                 let read = Box::pin(stands(permit, &typed, &step)).await;
                 read.unwrap_or_else(refused)
             }
@@ -247,7 +250,10 @@ where
     };
     match typed.on_error.verdict(error, Verdict::Release) {
         Verdict::Replay if is_refused => return Ok(Ended::Own(own)),
-        Verdict::Release => return Ok(Ended::Own(own)),
+        Verdict::Release => {
+            permit.tell(StepOutcome::Released);
+            return Ok(Ended::Own(own));
+        }
         Verdict::Uncertain => {
             permit.record_doubt().await?;
             return Ok(Ended::Own(own));

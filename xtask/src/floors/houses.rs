@@ -21,6 +21,7 @@ pub(super) const HOUSES: &[House] = &[
             &["outbox"],
             &["operate"],
             &["http"],
+            &["telemetry"],
             &["testing"],
             &["guide"],
         ],

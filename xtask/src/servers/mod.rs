@@ -86,6 +86,14 @@ const STAGES: [&[Server]; 3] = [
             package: "openssl",
             start: authority::start,
         },
+        // Not started either: a test starts its own, which reads the program of that test.
+        Server {
+            name: "prometheus",
+            variable: "IDEMPOTENT_TEST_PROMETHEUS",
+            program: "prometheus",
+            package: "prometheus",
+            start: |start| Ok(start.program.display().to_string()),
+        },
     ],
     &[
         Server {

@@ -129,6 +129,7 @@ impl Description {
         Ok(Request {
             number,
             room: self.room,
+            route: self.route,
             ..request
         })
     }

@@ -68,6 +68,9 @@ pub(crate) struct ActiveCall {
     is_inside: AtomicBool,
 }
 
+/// The target of the span of a call, and of the event that ends it.
+const TARGET: &str = "idempotent";
+
 /// How far a call has come, for those that count calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
@@ -103,7 +106,14 @@ impl ActiveCall {
         let (operation, id) = (&*request.operation, &request.id);
         // The id is known later if an older build may have given the record another one.
         let known = request.old_id.is_none().then(|| field::display(id));
-        let span = tracing::info_span!("idempotent", operation, id = known, outcome = field::Empty);
+        let span = tracing::info_span!(
+            target: TARGET,
+            "idempotent",
+            operation,
+            id = known,
+            attempt = field::Empty,
+            outcome = field::Empty
+        );
         let handle = &request.handle;
         let asking = Asking::here(*id.as_bytes());
         let began = handle.observers().are_there().then(|| handle.timer().now());

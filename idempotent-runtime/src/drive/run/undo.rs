@@ -18,7 +18,7 @@ use crate::{
     },
     error::Error,
     handle::Idempotency,
-    observe::CallOutcome,
+    observe::{CallOutcome, StepOutcome},
     outcome::Stored,
     protocol::Ending,
     race::{race, survive},
@@ -225,10 +225,14 @@ impl Undoing {
             if step.state == StepState::Undone {
                 came_of_it.undone.push(label);
             } else if step.is_to_be_undone() {
-                match self.undo_known(scope, step, &known).await? {
-                    true => came_of_it.undone.push(label),
-                    false => came_of_it.left.push(label),
-                }
+                let is_undone = self.undo_known(scope, step, &known).await?;
+                let (outcome, list) = match is_undone {
+                    true => (StepOutcome::Undone, &mut came_of_it.undone),
+                    false => (StepOutcome::NotUndone, &mut came_of_it.left),
+                };
+                let observers = self.handle.observers();
+                observers.step(&self.attempt, &label, outcome);
+                list.push(label);
             }
         }
         Ok(came_of_it)

@@ -10,6 +10,9 @@ use crate::{identity::RecordId, store::StoreErrorKind};
 pub struct CallEvent<'a> {
     /// The operation.
     pub operation: &'a str,
+    /// The template of the path that its request came by, such as `/orders/{id}`: a call of the
+    /// HTTP layer has it, where axum's router matched the path.
+    pub route: Option<&'a str>,
     /// The record; `None` when the call was refused before it had one.
     pub id: Option<RecordId>,
     /// Which answer it was, and so why the body ran or did not.
@@ -82,4 +85,95 @@ pub enum CallOutcome {
     Unprotected,
     /// The call was refused before the store was asked.
     Refused,
+}
+
+impl CallOutcome {
+    /// All of them.
+    pub const ALL: [Self; 24] = [
+        Self::Executed,
+        Self::ExecutedAfterTakeover,
+        Self::ExecutedInTransaction,
+        Self::Released,
+        Self::LeftUncertain,
+        Self::RolledBack,
+        Self::Dropped,
+        Self::Panicked,
+        Self::Reconciled,
+        Self::Replayed,
+        Self::ReplayedAfterWait,
+        Self::InProgress,
+        Self::KeyReused,
+        Self::Uncertain,
+        Self::Parked,
+        Self::LeaseLost,
+        Self::StoreFailed,
+        Self::TransactionEnded,
+        Self::NotReplayable,
+        Self::Expired,
+        Self::Past,
+        Self::Gap,
+        Self::Unprotected,
+        Self::Refused,
+    ];
+
+    /// Its name, as metrics spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Executed => "executed",
+            Self::ExecutedAfterTakeover => "executed_after_takeover",
+            Self::ExecutedInTransaction => "executed_in_transaction",
+            Self::Released => "released",
+            Self::LeftUncertain => "left_uncertain",
+            Self::RolledBack => "rolled_back",
+            Self::Dropped => "dropped",
+            Self::Panicked => "panicked",
+            Self::Reconciled => "reconciled",
+            Self::Replayed => "replayed",
+            Self::ReplayedAfterWait => "replayed_after_wait",
+            Self::InProgress => "in_progress",
+            Self::KeyReused => "key_reused",
+            Self::Uncertain => "uncertain",
+            Self::Parked => "parked",
+            Self::LeaseLost => "lease_lost",
+            Self::StoreFailed => "store_failed",
+            Self::TransactionEnded => "transaction_ended",
+            Self::NotReplayable => "not_replayable",
+            Self::Expired => "expired",
+            Self::Past => "past",
+            Self::Gap => "gap",
+            Self::Unprotected => "unprotected",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Says in words how the call ended, for people who read the log.
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::Executed => "ran the body",
+            Self::ExecutedAfterTakeover => "ran the body after another holder had vanished",
+            Self::ExecutedInTransaction => "ran the body in the caller's transaction",
+            Self::Released => "ran the body and recorded nothing",
+            Self::LeftUncertain => "ran the body and left its outcome uncertain",
+            Self::RolledBack => "ran the body in a transaction that was rolled back",
+            Self::Dropped => "was dropped before it had an answer",
+            Self::Panicked => "panicked",
+            Self::Reconciled => "found out what became of an earlier attempt",
+            Self::Replayed => "replayed the recorded outcome",
+            Self::ReplayedAfterWait => "replayed the recorded outcome after a wait",
+            Self::InProgress => "refused: another call runs",
+            Self::KeyReused => "refused: the key came with other arguments",
+            Self::Uncertain => "refused: it is unknown whether an earlier attempt happened",
+            Self::Parked => "refused: an operator has to decide",
+            Self::LeaseLost => "ran the body and lost its lease",
+            Self::StoreFailed => "refused: the store failed",
+            Self::TransactionEnded => "ran the body, and its transaction had ended",
+            Self::NotReplayable => "refused: the outcome cannot be replayed",
+            Self::Expired => "refused: the outcome has expired",
+            Self::Past => "answered: the number is past",
+            Self::Gap => "refused: numbers before its own are missing",
+            Self::Unprotected => "ran the body without a record",
+            Self::Refused => "refused before the store was asked",
+        }
+    }
 }

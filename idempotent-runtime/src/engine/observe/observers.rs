@@ -9,7 +9,8 @@ use std::{
 #[cfg(feature = "_sql")]
 use super::OutboxEvent;
 use super::{
-    CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent, outages::Outages,
+    CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent, Sample, StepEvent,
+    StepOutcome, outages::Outages,
 };
 use crate::{
     attempt::Attempt,
@@ -79,8 +80,24 @@ impl Observers {
         self.tell(|observer| observer.answered(answered));
     }
 
+    /// Tells of a step of this attempt.
+    pub(crate) fn step(&self, attempt: &Attempt, step: &str, outcome: StepOutcome) {
+        self.tell(|observer| {
+            observer.step(&StepEvent {
+                operation: attempt.operation(),
+                id: *attempt.id(),
+                step,
+                outcome,
+            });
+        });
+    }
+
     pub(crate) fn front_end(&self, event: &FrontEndEvent<'_>) {
         self.tell(|observer| observer.front_end(event));
+    }
+
+    pub(crate) fn sampled(&self, sample: &Sample<'_>) {
+        self.tell(|observer| observer.sampled(sample));
     }
 
     pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {

@@ -13,6 +13,8 @@ pub enum OutboxEvent<'a> {
         topic: &'a str,
         /// How many.
         messages: u64,
+        /// How long the publisher took for the batch that they were in.
+        elapsed: Duration,
     },
     /// Messages of this topic could not be sent, and are tried again. It cost no attempt.
     #[non_exhaustive]

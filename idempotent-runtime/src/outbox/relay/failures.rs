@@ -85,19 +85,19 @@ impl Failures {
         }
     }
 
-    /// Notes what became of a batch, and returns the pauses after its failures. An outage costs no
+    /// Notes what became of a batch, for which the publisher took so long, and returns the pauses after its failures. An outage costs no
     /// attempt; a rejection does, and so does any other failure of a message that failed by itself
     /// where another message of the topic was confirmed since it failed before.
     pub(super) fn settle(
         &mut self,
-        confirmed: &[&Envelope],
+        (confirmed, elapsed): (&[&Envelope], Duration),
         failed: &[(&Envelope, PublishError)],
         settings: &Settings,
     ) -> Vec<Pause> {
         let is_answer = |error: &PublishError| matches!(error, PublishError::Rejected(_));
         let unanswered = failed.iter().filter(|(_, error)| !is_answer(error)).count();
         self.suspects.settle(confirmed, unanswered);
-        self.confirmed(confirmed);
+        self.confirmed(confirmed, elapsed);
         let mut outages: HashMap<&str, Pause> = HashMap::new();
         let mut pauses = Vec::new();
         let now = Instant::now();
@@ -135,7 +135,7 @@ impl Failures {
         }
     }
 
-    fn confirmed(&mut self, confirmed: &[&Envelope]) {
+    fn confirmed(&mut self, confirmed: &[&Envelope], elapsed: Duration) {
         let mut sent: HashMap<&str, u64> = HashMap::new();
         for envelope in confirmed {
             let topic = self.topics.entry(envelope.topic.clone()).or_default();
@@ -144,8 +144,11 @@ impl Failures {
             *sent.entry(&envelope.topic).or_default() += 1;
         }
         for (topic, messages) in sent {
-            let sent = OutboxEvent::Sent { topic, messages };
-            self.observers.outbox(&sent);
+            self.observers.outbox(&OutboxEvent::Sent {
+                topic,
+                messages,
+                elapsed,
+            });
         }
     }
 

@@ -245,7 +245,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     /// Gives a batch to the publisher, and notes what became of it. Returns whether a message was
     /// confirmed.
     async fn send(&mut self, batch: &[Envelope]) -> Result<bool, StoreError> {
+        let began = Instant::now();
         let (results, was_late) = self.publish(batch).await?;
+        let elapsed = began.elapsed();
         let is_late = was_late || self.is_late();
         let (mut confirmed, mut failed) = (Vec::new(), Vec::new());
         for (place, envelope) in batch.iter().enumerate() {
@@ -256,13 +258,14 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
             }
         }
         self.claims().await?.delete(&confirmed, is_late).await?;
-        for pause in self.failures.settle(&confirmed, &failed, &self.settings) {
+        let confirmed = (&*confirmed, elapsed);
+        for pause in self.failures.settle(confirmed, &failed, &self.settings) {
             let is_held = self.claims().await?.pause(&pause).await?;
             if let Some(attempt) = pause.attempt.filter(|_| is_held) {
                 self.failures.tell(&attempt);
             }
         }
-        Ok(!confirmed.is_empty())
+        Ok(!confirmed.0.is_empty())
     }
 
     /// Whether its leases may be over.

@@ -8,6 +8,7 @@ use crate::{
     attempt::{Asking, Attempt, INSIDE},
     engine::{Engine, steps::StepContext},
     error::Error,
+    observe::StepOutcome,
     outcome::{FromRefusal, Keep, OnError, Whole},
     record::{Step, StepState, Version},
     run::typed::{Typed, record::keep},
@@ -97,6 +98,7 @@ where
     fn committed(&mut self, done: Self::Done) -> Self::Answer {
         if let Some(permit) = &mut self.permit {
             permit.has_committed();
+            permit.tell(StepOutcome::Executed);
         }
         Ok(Ended::Own(done.own))
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Moment, TokenRule};
+use crate::record::{Moment, TokenRule, Version};
 use crate::testing::Gate;
 use crate::{
     protocol::{first, sample},

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::response::IntoResponse;
+use axum::{Router, body::Body, http::Request, response::IntoResponse, routing};
 use http::HeaderValue;
 use idempotent_runtime::{
     CallEvent, CallOutcome, Idempotency, MemoryStore, Observer, RawOutcome, RecordEvent,
     StoreErrorKind,
-    http::{LayerBuilder, Rules, Scope, ServerErrors},
+    http::{IdempotencyLayer, LayerBuilder, Rules, Scope, ServerErrors},
     testing::{FaultyStore, Gate},
 };
+use tower::ServiceExt as _;
 
 use crate::{
     harness::{Ask, Shop, held, held_at, post},
@@ -19,6 +20,33 @@ use crate::{
 /// The events that observers are told, as text.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<CallOutcome>>>, Arc<Mutex<String>>);
+
+/// The routes of the calls that ended.
+#[derive(Clone, Default)]
+struct Routes(Arc<Mutex<Vec<Option<String>>>>);
+
+impl Observer for Routes {
+    fn answered(&self, answered: &CallEvent<'_>) {
+        let route = answered.route.map(str::to_owned);
+        self.0.lock().expect("nobody panics").push(route);
+    }
+}
+
+#[tokio::test]
+async fn a_call_names_the_template_of_its_path_and_not_the_path() {
+    let routes = Routes::default();
+    let idem = Idempotency::builder(MemoryStore::new()).observer(routes.clone());
+    let layer = IdempotencyLayer::builder(idem.build().expect("sound"));
+    let layer = layer.shared_by_all_callers().build().expect("sound");
+    let placed = routing::post(async || "placed");
+    let app = Router::new().route("/orders/{id}", placed).layer(layer);
+    let request = Request::post("/orders/7").header("idempotency-key", "k");
+    let request = request.body(Body::empty()).expect("a request");
+    let response = app.oneshot(request).await.expect("it answers");
+    assert_eq!(response.status(), 200);
+    let routes = routes.0.lock().expect("nobody panics").clone();
+    assert_eq!(routes, [Some("/orders/{id}".to_owned())]);
+}
 
 impl Observer for Told {
     fn transition(&self, transition: &RecordEvent<'_>) {

@@ -54,6 +54,7 @@ mod values;
 
 mod conformance;
 mod consumers;
+mod metrics;
 mod outbox;
 #[cfg(unix)]
 mod processes;

@@ -2,9 +2,9 @@
 
 use std::{mem, sync::atomic::Ordering};
 
-use tracing::{Span, field};
+use tracing::Span;
 
-use super::{ActiveCall, Progress, outcomes::answer_of};
+use super::{ActiveCall, Progress, TARGET, outcomes::answer_of};
 use crate::{
     attempt::Attempt,
     engine::last_words,
@@ -73,7 +73,10 @@ impl ActiveCall {
     fn ends(&mut self, outcome: CallOutcome) {
         self.progress = Progress::Told;
         if !self.span.is_disabled() {
-            self.span.record("outcome", field::debug(outcome));
+            self.span.record("outcome", outcome.name());
+            if let Some(attempt) = self.number_of_attempt() {
+                self.span.record("attempt", attempt);
+            }
         }
         self.say(outcome);
         let observers = self.request.handle.observers();
@@ -84,6 +87,7 @@ impl ActiveCall {
         let elapsed = self.request.handle.timer().now().saturating_sub(began);
         observers.answered(&CallEvent {
             operation: &self.request.operation,
+            route: self.request.route.as_deref(),
             id: Some(self.request.id),
             outcome,
             elapsed,
@@ -105,12 +109,12 @@ impl ActiveCall {
     }
 
     /// Tells operators how the call was answered: a key that is used for something else is a
-    /// mistake of a client's, and people may ask about it.
+    /// mistake of a client's, and people may ask about it. The fields stand in the span.
     fn say(&self, outcome: CallOutcome) {
-        let (operation, id) = (&*self.request.operation, &self.request.id);
+        let message = outcome.message();
         self.span.in_scope(|| match outcome {
-            CallOutcome::KeyReused => tracing::info!(operation, %id, ?outcome, "idempotent call"),
-            _ => tracing::debug!(operation, %id, ?outcome, "idempotent call"),
+            CallOutcome::KeyReused => tracing::info!(target: TARGET, "{message}"),
+            _ => tracing::debug!(target: TARGET, "{message}"),
         });
     }
 

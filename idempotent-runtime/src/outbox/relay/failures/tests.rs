@@ -49,7 +49,7 @@ async fn mend_11_a_message_whose_receiver_asks_for_the_longest_pause_pays_in_the
             let is_busy = |it: &&Envelope| it.place == b"busy";
             let (busy, sound): (Vec<_>, Vec<_>) = turn.iter().partition(is_busy);
             let failed: Vec<_> = busy.into_iter().map(|it| (it, asks.clone())).collect();
-            let pauses = failures.settle(&sound, &failed, &settings);
+            let pauses = failures.settle((&sound, Duration::ZERO), &failed, &settings);
             paid += pauses.iter().filter(|it| it.attempt.is_some()).count();
         }
         tokio::time::advance(LONGEST_ASKED + Duration::from_secs(1)).await;

@@ -16,6 +16,37 @@ async fn panics(key: u64) -> Result<(), Error> {
     panic!("a planned panic in the call {key}")
 }
 
+/// The guide lists the fields of the span. The event has none, so that each is said once.
+#[tokio::test]
+async fn the_end_of_a_call_is_said_in_words_and_each_field_once() {
+    let world = World::memory().await;
+    let owner = world.owner().await;
+    let twice = async {
+        for _ in 0..2 {
+            let call = owner.enter(held(world.clone(), open(), "k".into(), 1));
+            assert_eq!(call.await, Ok(1));
+        }
+    };
+
+    let ((), said) = said_during(twice).await;
+
+    for (outcome, message) in [
+        ("executed", "idempotent: ran the body"),
+        ("replayed", "idempotent: replayed the recorded outcome"),
+    ] {
+        let line = said.lines().find(|line| line.ends_with(message));
+        let line = line.unwrap_or_else(|| panic!("{message}: {said}"));
+        for field in [
+            r#"operation="observed.held""#,
+            " id=",
+            " attempt=1",
+            &format!(r#" outcome="{outcome}""#),
+        ] {
+            assert_eq!(line.matches(field).count(), 1, "{field} in {line}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn who_drops_a_body_is_told_how_it_could_finish() {
     let world = World::memory().await;

@@ -25,7 +25,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    pub(super) fn new(decide: impl Fn(&[Envelope]) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(decide: impl Fn(&[Envelope]) -> Answer + Send + Sync + 'static) -> Self {
         Self {
             arrived: Arc::default(),
             decide: Arc::new(Box::new(decide)),
