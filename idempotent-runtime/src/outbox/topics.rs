@@ -76,7 +76,6 @@ impl<DB: OutboxDatabase> Outbox<DB> {
                 );
             }
             let all: u64 = topics.values().map(|it| it.pending).sum();
-            let mut topics = topics;
             topics
                 .values_mut()
                 .for_each(|it| it.is_capped = all >= MOST);

@@ -18,6 +18,7 @@ use std::{
 
 use tracing::{Span, field};
 
+#[cfg(feature = "_sql")]
 pub(super) use self::outcomes::executed;
 pub(crate) use self::outcomes::is_kept;
 use crate::{
