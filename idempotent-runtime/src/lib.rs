@@ -72,6 +72,7 @@
 //! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `wire` | the words of HTTP that a service and its clients share, on the types of the crate http; `tower` brings it |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
+//! | `opentelemetry` | links between the spans of calls, by `opentelemetry` 0.33 and `tracing-opentelemetry` 0.34 |
 //! | `metrics` | `metrics::MetricsObserver`, by the facade `metrics` 0.24 |
 //! | `inventory` | [`Idempotency::operations`] knows every annotated function before its first call |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
@@ -140,6 +141,9 @@ pub use crate::drive::transaction;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use crate::telemetry::metrics;
+#[cfg(feature = "opentelemetry")]
+#[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+pub use crate::telemetry::otel;
 #[cfg(feature = "wire")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wire")))]
 pub use crate::value::wire;

@@ -21,7 +21,7 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 18] = [
+const FEATURES: [&str; 19] = [
     "",
     "sqlite",
     "postgres",
@@ -34,6 +34,7 @@ const FEATURES: [&str; 18] = [
     "testing",
     "inventory",
     "metrics",
+    "opentelemetry",
     "uuid",
     "ulid",
     "chrono",

@@ -165,6 +165,14 @@ impl<'a, P, N> Delivery<'a, P, N> {
         self.it.with(self.on_error)
     }
 
+    /// Says which W3C `traceparent` came with the message, such as that of an
+    /// [envelope](crate::outbox::Envelope::traceparent). The span of the call links to it, if the
+    /// handle was built with `opentelemetry()`.
+    pub fn trace_parent(mut self, trace_parent: &str) -> Self {
+        self.it.call.sent_by(trace_parent);
+        self
+    }
+
     /// Keeps the broker's hold on the message: `extend` is called at a third of its `visibility`,
     /// beside the handler and in the same task.
     ///

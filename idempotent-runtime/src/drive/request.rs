@@ -4,6 +4,7 @@
 //! which one cannot be. No store is asked before that.
 
 pub(crate) mod check;
+mod front;
 pub(crate) mod waiting_room;
 
 use std::{sync::Arc, time::Duration};
@@ -65,6 +66,7 @@ struct Description {
     numbered: Option<CallNumber>,
     room: Option<WaitingRoom>,
     route: Option<Arc<str>>,
+    sent_by: Option<Arc<str>>,
 }
 
 /// A call, ready to be run.
@@ -89,6 +91,8 @@ pub(crate) struct Request {
     pub(crate) room: Option<WaitingRoom>,
     /// The template of the path that the request of a front end came by.
     pub(crate) route: Option<Arc<str>>,
+    /// The `traceparent` of the message that the call handles.
+    pub(crate) sent_by: Option<Arc<str>>,
 }
 
 /// Whether a call has a record.
@@ -140,6 +144,7 @@ impl Call {
             numbered: None,
             room: None,
             route: None,
+            sent_by: None,
         }))
     }
 
@@ -242,18 +247,6 @@ impl Call {
         &mut self.0.policy
     }
 
-    /// Names the template of the path that its request came by.
-    #[allow(dead_code, reason = "a front end calls it, where there is one")]
-    pub(crate) fn route(&mut self, route: &str) {
-        self.0.route = Some(route.into());
-    }
-
-    /// Has it wait for another call only in this room.
-    #[allow(dead_code, reason = "a front end calls it, where there is one")]
-    pub(crate) fn waiting_room(&mut self, room: WaitingRoom) {
-        self.0.room = Some(room);
-    }
-
     /// Makes it a call with a number.
     pub(crate) fn number(&mut self, numbered: CallNumber) {
         self.0.numbered = Some(numbered);
@@ -332,6 +325,7 @@ impl Request {
             number: None,
             room: None,
             route: None,
+            sent_by: None,
             handle,
         }
     }
@@ -381,15 +375,6 @@ impl Request {
     ) -> Attempt {
         let attempt = Attempt::new(id, Arc::clone(&self.operation), attempt, token, stage);
         attempt.after(self.number, passes)
-    }
-
-    /// How long the call waits for a number that is missing.
-    #[cfg(feature = "_sql")]
-    pub(crate) fn gap_patience(&self) -> Duration {
-        match &self.protection {
-            Protection::Record(asked) => asked.numbered.map_or(Duration::ZERO, |it| it.patience),
-            Protection::None(_) => Duration::ZERO,
-        }
     }
 
     /// The subject of the call, if it has a record.

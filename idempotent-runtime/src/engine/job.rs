@@ -142,7 +142,8 @@ impl Job {
         if has_happened {
             let (operation, id) = self.call();
             tracing::error!(
-                operation, %id,
+                operation,
+                id = id.to_hex(),
                 "the store refuses an outcome: it is recorded as happened, and cannot be replayed"
             );
         } else {

@@ -210,8 +210,8 @@ pub enum CallReport {
         attempt: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// Whether the given outcome stands in the store; if not, the write is being tried again in
-        /// the background.
+        /// Whether the given outcome stands in the store. If not, the write is being tried again in
+        /// the background, or the transaction of the call was rolled back.
         recorded: bool,
         /// Whether another attempt took over meanwhile, and its outcome is given.
         taken_over: bool,

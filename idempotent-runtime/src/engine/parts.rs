@@ -1,6 +1,8 @@
 //! The parts that a handle is made of, and its settings.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use tracing::Span;
 
 use crate::{
     clock::{SystemTimer, Timer},
@@ -21,7 +23,7 @@ pub(crate) struct Parts {
     pub(crate) observers: Observers,
     pub(crate) fingerprint_key: Option<FingerprintKey>,
     pub(crate) holder_name: Arc<str>,
-    pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) traces: Option<Traces>,
     pub(crate) redact_keys: bool,
     pub(crate) enabled: bool,
 }
@@ -77,7 +79,7 @@ impl Parts {
             observers: Observers::default(),
             fingerprint_key: None,
             holder_name: format!("pid {}", std::process::id()).into(),
-            trace_parent: None,
+            traces: None,
             redact_keys: false,
             enabled: true,
         }
@@ -92,12 +94,36 @@ opaque!(
     enabled = it.enabled
 );
 
-/// Asks the application for the `traceparent` of the call at hand.
+/// How calls and messages belong to traces of the application's.
 #[derive(Clone)]
-pub(crate) struct TraceParent(pub(crate) Arc<dyn Fn() -> Option<String> + Send + Sync>);
+pub(crate) struct Traces {
+    /// Tells the `traceparent` of the work at hand.
+    current: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    /// Links a span to the one that this `traceparent` names.
+    link: fn(&Span, &str),
+}
 
-impl fmt::Debug for TraceParent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TraceParent")
+impl Traces {
+    pub(crate) fn new(
+        current: impl Fn() -> Option<String> + Send + Sync + 'static,
+        link: fn(&Span, &str),
+    ) -> Self {
+        let current = Arc::new(current);
+        Self { current, link }
+    }
+
+    /// Takes a function of the application's, which knows of no spans to link.
+    pub(crate) fn named(current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self::new(current, |_, _| ())
+    }
+
+    pub(crate) fn current(&self) -> Option<String> {
+        (self.current)()
+    }
+
+    pub(crate) fn link(&self, span: &Span, trace_parent: &str) {
+        (self.link)(span, trace_parent);
     }
 }
+
+opaque!(Traces);

@@ -33,13 +33,15 @@ pub(crate) use self::{
     scope::{enter_again, in_force},
     settled::{aimed, is_about_to_be_recorded, is_meant, put},
 };
+use tracing::Span;
+
 use crate::{
     attempt::Attempt,
     clock::Timer,
     codec::Coder,
     engine::{
         Engine,
-        parts::{Defaults, Parts, TraceParent},
+        parts::{Defaults, Parts, Traces},
     },
     error::Error,
     fingerprint::FingerprintKey,
@@ -241,11 +243,17 @@ impl Idempotency {
     }
 
     pub(crate) fn holder(&self) -> Holder {
-        let current = self.parts().trace_parent.as_ref();
-        let trace_parent = current.and_then(|TraceParent(current)| current());
+        let trace_parent = self.parts().traces.as_ref().and_then(Traces::current);
         Holder {
             label: Arc::clone(&self.parts().holder_name),
             trace_parent: trace_parent.map(Arc::from),
+        }
+    }
+
+    /// Links a span to the one that stored this `traceparent`.
+    pub(crate) fn link(&self, span: &Span, trace_parent: Option<&Arc<str>>) {
+        if let (Some(traces), Some(trace_parent)) = (&self.parts().traces, trace_parent) {
+            traces.link(span, trace_parent);
         }
     }
 

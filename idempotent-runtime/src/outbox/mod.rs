@@ -37,7 +37,7 @@ pub use self::{
 pub use crate::error::MessageError;
 use crate::{
     duration::IntoDuration,
-    engine::parts::TraceParent,
+    engine::parts::Traces,
     error::Error,
     store::{
         StoreError,
@@ -66,7 +66,7 @@ pub struct Outbox<DB: OutboxDatabase> {
     tables: Arc<Tables>,
     max_payload: usize,
     audit_retention: Option<Duration>,
-    trace_parent: Option<TraceParent>,
+    traces: Option<Traces>,
     /// Whether a proxy pools transactions, so that nothing of a session lasts.
     pools_transactions: bool,
     /// How far the clock of the statements is ahead of the database's, in microseconds: for tests.
@@ -80,7 +80,7 @@ impl<DB: OutboxDatabase> Clone for Outbox<DB> {
             tables: Arc::clone(&self.tables),
             max_payload: self.max_payload,
             audit_retention: self.audit_retention,
-            trace_parent: self.trace_parent.clone(),
+            traces: self.traces.clone(),
             pools_transactions: self.pools_transactions,
             clock_ahead: self.clock_ahead,
         }
@@ -130,7 +130,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
             tables: Arc::new(Tables::new(&TablePrefix::default())),
             max_payload: MAX_PAYLOAD,
             audit_retention: None,
-            trace_parent: None,
+            traces: None,
             pools_transactions: false,
             clock_ahead: 0,
         }
@@ -181,11 +181,12 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         self,
         current: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        let trace_parent = Some(TraceParent(Arc::new(current)));
-        Self {
-            trace_parent,
-            ..self
-        }
+        self.traced(Traces::named(current))
+    }
+
+    pub(crate) fn traced(self, traces: Traces) -> Self {
+        let traces = Some(traces);
+        Self { traces, ..self }
     }
 
     #[doc(hidden)]

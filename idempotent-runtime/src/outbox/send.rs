@@ -3,7 +3,7 @@
 use super::{Message, Outbox, dialect::OutboxDatabase};
 use crate::{
     attempt::{Asking, goes_forward, try_current},
-    engine::parts::TraceParent,
+    engine::parts::Traces,
     error::Error,
     run,
     store::{
@@ -163,8 +163,7 @@ impl<DB: OutboxDatabase> Outbox<DB> {
     }
 
     fn writing<'a>(&self, message: &'a Message, id: &'a str, key: &'a [u8]) -> Writing<'a> {
-        let current = self.trace_parent.as_ref();
-        let trace_parent = current.and_then(|TraceParent(current)| current());
+        let trace_parent = self.traces.as_ref().and_then(Traces::current);
         Writing {
             id,
             key,

@@ -34,7 +34,7 @@ pub struct TopicBacklog {
 }
 
 impl TopicBacklog {
-    fn new(topic: &str) -> Self {
+    pub(crate) fn new(topic: &str) -> Self {
         Self {
             topic: topic.to_owned(),
             pending: 0,
@@ -75,18 +75,24 @@ impl<DB: OutboxDatabase> Outbox<DB> {
                     },
                 );
             }
-            let all: u64 = topics.values().map(|it| it.pending).sum();
-            topics
-                .values_mut()
-                .for_each(|it| it.is_capped = all >= MOST);
+            let all: u64 = topics.values().map(|it: &TopicBacklog| it.pending).sum();
             for row in &blocked {
                 let (topic, keys) = counted(row).map_err(damaged)?;
-                let new = || TopicBacklog::new(&topic);
-                topics.entry(topic.clone()).or_insert_with(new).blocked_keys = keys;
+                let new = TopicBacklog::new(&topic);
+                topics.entry(topic).or_insert(new).blocked_keys = keys;
+            }
+            for topic in topics.values_mut() {
+                topic.is_capped = all >= MOST;
             }
             Ok(topics.into_values().collect())
         });
         reading.await
+    }
+
+    /// Names the outbox, in all processes.
+    pub(crate) fn name(&self) -> String {
+        let place = DB::place(&self.pool.connect_options());
+        format!("{place} {}", self.tables.messages)
     }
 
     /// The queries for the messages that wait, with the age of the oldest one, and for the keys that

@@ -57,7 +57,9 @@ impl StoreAction {
     pub(crate) fn of(draft: &Draft) -> Self {
         match (draft.token, draft.state, draft.lease) {
             (TokenRule::Above(_), ..) => Self::Claim,
-            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
+            (TokenRule::Keep, State::Running | State::Undoing, Moment::In(lease))
+                if !lease.is_zero() =>
+            {
                 Self::Heartbeat
             }
             _ => Self::Ending,
@@ -81,7 +83,8 @@ impl StoreAction {
     }
 }
 
-/// A call of a store that was answered, or failed. One that was dropped is not told of.
+/// A call of a store that was answered, or failed. One that was dropped is not told of, except for a
+/// heartbeat: the holder gives it up when it takes too long.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StoreEvent {
@@ -150,10 +153,16 @@ impl ObservedStore {
         action: StoreAction,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        let began = self.observer.timer.now();
+        let mut pending = PendingAction {
+            store: self,
+            action,
+            began: self.observer.timer.now(),
+            is_given_up: action == StoreAction::Heartbeat,
+        };
         let answer = call.await;
-        self.observer
-            .tell(self.inner.name(), action, began, &answer);
+        pending.is_given_up = false;
+        let (observer, began) = (&self.observer, pending.began);
+        observer.tell(self.inner.name(), action, began, &answer);
         answer
     }
 
@@ -163,6 +172,26 @@ impl ObservedStore {
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         self.through(StoreAction::of(next), call).await
+    }
+}
+
+/// A call that has no answer yet.
+struct PendingAction<'a> {
+    store: &'a ObservedStore,
+    action: StoreAction,
+    began: Duration,
+    /// Whether it is told of where it is dropped so.
+    is_given_up: bool,
+}
+
+impl Drop for PendingAction<'_> {
+    fn drop(&mut self) {
+        if self.is_given_up {
+            let silent = StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease");
+            let observer = &self.store.observer;
+            let name = self.store.inner.name();
+            observer.tell::<()>(name, self.action, self.began, &Err(silent));
+        }
     }
 }
 

@@ -4,7 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 #[cfg(feature = "_sql")]
-use std::{future::Future, pin::Pin};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    pin::Pin,
+};
 
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -19,7 +23,7 @@ use crate::{
     operate::attention_at_hand,
     race::race,
     record::State,
-    store::ListedRecord,
+    store::{ListedRecord, StoreError, StoreErrorKind},
     value::{opaque, setters},
 };
 
@@ -29,6 +33,9 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// How many intervals a reading is shown.
 const SHOWN_FOR: u32 = 3;
+
+/// How long it tries to give its turn back.
+const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Sets up a [`Sampler`]: [`Idempotency::sampler`] makes it.
 #[must_use = "a sampler does nothing until `start` is called"]
@@ -48,7 +55,6 @@ opaque!(SamplerBuilder, |it| every = it.every);
 pub struct Sampler {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
-    handle: Idempotency,
 }
 
 opaque!(Sampler);
@@ -56,12 +62,19 @@ opaque!(Sampler);
 /// The topics of an outbox.
 #[cfg(feature = "_sql")]
 trait Backlog: Send + Sync {
+    /// Names the outbox, in all processes.
+    fn name(&self) -> String;
+
     fn topics(&self)
     -> Pin<Box<dyn Future<Output = Result<Vec<TopicBacklog>, Error>> + Send + '_>>;
 }
 
 #[cfg(feature = "_sql")]
 impl<DB: OutboxDatabase> Backlog for Outbox<DB> {
+    fn name(&self) -> String {
+        Outbox::name(self)
+    }
+
     fn topics(
         &self,
     ) -> Pin<Box<dyn Future<Output = Result<Vec<TopicBacklog>, Error>> + Send + '_>> {
@@ -74,11 +87,12 @@ impl Idempotency {
     /// oldest has, how far the store's clock is ahead, and how much waits in the outboxes that it
     /// is given.
     ///
-    /// Any number of processes may each start one. One of them reads at a time, and the others tell
-    /// nothing: a record of the operation `operations:sampler` says which one. When it is gone,
-    /// another one reads after three intervals at most. A reading costs two round trips for that,
-    /// two for the store and two for each outbox. It looks at 10,000 records and messages at most,
-    /// along an index; a store that has no index of the records which need somebody has no
+    /// Any number of processes may each start one, and a process needs one. Of those that read the
+    /// same outboxes, one reads at a time, and the others tell nothing: a record of the operation
+    /// `operations:sampler` says which one. When it is gone, or cannot read, another one reads after
+    /// three intervals at most. A reading is told whole or not at all. It costs two round trips for
+    /// the turn, two for the store and two for each outbox. It counts 10,000 records and messages at
+    /// most; a store that has no index of the records which need somebody has no
     /// [`Sample::Attention`].
     ///
     /// # Examples
@@ -142,26 +156,31 @@ impl SamplerBuilder {
                 "a sampler reads every 100 ms to every hour: 15 seconds are usual",
             ));
         }
-        let handle = self.handle.clone();
         let (stop, stopped) = watch::channel(false);
-        let turn = Turn::new(&handle, self.every * SHOWN_FOR)?;
+        #[cfg(feature = "_sql")]
+        let read: Vec<_> = self.outboxes.iter().map(|outbox| outbox.name()).collect();
+        #[cfg(not(feature = "_sql"))]
+        let read = Vec::new();
+        let turn = Turn::new(&self.handle, &read, self.every * SHOWN_FOR)?;
         let work = Work {
             handle: self.handle,
             #[cfg(feature = "_sql")]
             outboxes: self.outboxes,
             every: self.every,
             turn,
+            rests: false,
             shows: false,
             #[cfg(feature = "_sql")]
-            topics: Vec::new(),
+            known: BTreeSet::new(),
         };
         let task = tokio::spawn(work.run(stopped));
-        Ok(Sampler { stop, task, handle })
+        Ok(Sampler { stop, task })
     }
 }
 
 impl Sampler {
-    /// Ends it after the reading that is under way, and has another process read at once.
+    /// Ends it, and has another process read at once. It takes five seconds at most, also where the
+    /// store is silent.
     ///
     /// # Cancel safety
     ///
@@ -175,8 +194,16 @@ impl Sampler {
 impl Drop for Sampler {
     fn drop(&mut self) {
         self.task.abort();
-        self.handle.observers().sampled(&Sample::Outdated);
     }
+}
+
+/// How a turn ended.
+enum Read {
+    /// It has read, and told of it.
+    Here,
+    /// Another sampler reads.
+    Elsewhere,
+    Failed,
 }
 
 /// A sampler at work.
@@ -186,11 +213,25 @@ struct Work {
     outboxes: Vec<Arc<dyn Backlog>>,
     every: Duration,
     turn: Turn,
+    /// Whether it leaves the next turn to others.
+    rests: bool,
     /// Whether observers have a reading of this process.
     shows: bool,
     /// The topics that it has told of.
     #[cfg(feature = "_sql")]
-    topics: Vec<String>,
+    known: BTreeSet<String>,
+}
+
+/// Resolves when it is to stop.
+async fn changed(stopped: &mut watch::Receiver<bool>) {
+    let _the_sampler_may_be_gone = stopped.changed().await;
+}
+
+/// However its task ends, nothing is shown any more.
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.hide();
+    }
 }
 
 impl Work {
@@ -200,26 +241,47 @@ impl Work {
         let mut read_at = timer.now();
         while !*stopped.borrow() {
             let next = timer.now().saturating_add(self.every);
-            let outdated = read_at.saturating_add(self.every * SHOWN_FOR);
-            // A reading that takes too long counts as one that failed.
-            match race(
-                Box::pin(self.sample()),
-                timer.sleep_until(outdated.max(next)),
-            )
-            .await
-            {
-                Some(Ok(true)) => read_at = timer.now(),
-                Some(Ok(false)) => self.hide(),
-                Some(Err(error)) => self.failed(&error),
-                None => {}
+            let Some(read) = race(Box::pin(self.turn()), changed(&mut stopped)).await else {
+                break;
+            };
+            match read {
+                Read::Here => read_at = timer.now(),
+                Read::Elsewhere => self.hide(),
+                Read::Failed => {}
             }
             if timer.now() >= read_at.saturating_add(self.every * SHOWN_FOR) {
                 self.hide();
             }
-            race(stopped.changed(), timer.sleep_until(next)).await;
+            race(changed(&mut stopped), timer.sleep_until(next)).await;
         }
-        let giving_back = self.turn.give_back(&handle);
-        race(giving_back, timer.sleep(self.every)).await;
+        self.give_back().await;
+    }
+
+    /// Reads, where it is its turn. After a failure it leaves one turn to others, which may be able
+    /// to read.
+    async fn turn(&mut self) -> Read {
+        if std::mem::take(&mut self.rests) {
+            return Read::Failed;
+        }
+        let handle = self.handle.clone();
+        let limit = handle.timer().sleep(self.every * SHOWN_FOR);
+        let silent = || StoreError::new(StoreErrorKind::Unavailable, "reading what waits");
+        let read = race(Box::pin(self.sample()), limit).await;
+        match read.unwrap_or_else(|| Err(silent().into())) {
+            Ok(true) => Read::Here,
+            Ok(false) => Read::Elsewhere,
+            Err(error) => {
+                self.rests = true;
+                self.failed(&error);
+                self.give_back().await;
+                Read::Failed
+            }
+        }
+    }
+
+    async fn give_back(&self) {
+        let limit = self.handle.timer().sleep(GIVE_BACK_LIMIT);
+        race(self.turn.give_back(&self.handle), limit).await;
     }
 
     fn failed(&self, error: &Error) {
@@ -249,13 +311,7 @@ impl Work {
         let pulse = health.store?;
         let attention = attention_at_hand(&self.handle).await?;
         #[cfg(feature = "_sql")]
-        let topics = {
-            let mut topics = Vec::new();
-            for outbox in &self.outboxes {
-                topics.extend(outbox.topics().await?);
-            }
-            topics
-        };
+        let topics = self.topics().await?;
         self.shows = true;
         let observers = self.handle.observers();
         observers.sampled(&Sample::Clock {
@@ -264,7 +320,11 @@ impl Work {
         if let Some((page, is_capped)) = attention {
             for state in State::ATTENTION {
                 let of = page.records.iter().filter(|it| it.record.state == state);
-                let since = |it: &ListedRecord| it.record.finished.unwrap_or(it.record.created);
+                let since = |it: &ListedRecord| match (state, it.record.finished) {
+                    // Each write of an undo that goes on sets the time anew.
+                    (State::Undoing, _) | (_, None) => it.record.created,
+                    (_, Some(finished)) => finished,
+                };
                 let oldest = of.clone().map(since).min();
                 observers.sampled(&Sample::Attention {
                     state,
@@ -279,23 +339,40 @@ impl Work {
         Ok(true)
     }
 
-    /// Tells of the topics in which something waits, and once of each in which nothing does any
-    /// more.
+    /// The topics of all outboxes; topics of one name are one.
     #[cfg(feature = "_sql")]
-    fn tell_of_topics(&mut self, topics: Vec<TopicBacklog>) {
-        let observers = self.handle.observers();
-        let empty = |topic: &String| !topics.iter().any(|it| it.topic == *topic);
-        for topic in self.topics.iter().filter(|topic| empty(topic)) {
-            observers.sampled(&Sample::Outbox {
-                topic,
-                pending: 0,
-                is_capped: false,
-                oldest: Duration::ZERO,
-                blocked_keys: 0,
+    async fn topics(&self) -> Result<BTreeMap<String, TopicBacklog>, Error> {
+        let mut topics: BTreeMap<String, TopicBacklog> = BTreeMap::new();
+        for outbox in &self.outboxes {
+            let read = outbox.topics().await?;
+            let is_capped = read.iter().any(|it| it.is_capped);
+            // In a long outbox nothing is known of the topics that were not met.
+            let unmet = self.known.iter().filter(|_| is_capped);
+            let unmet = unmet.map(|topic| TopicBacklog {
+                is_capped,
+                ..TopicBacklog::new(topic)
             });
+            for it in unmet.chain(read) {
+                let sum = topics.entry(it.topic.clone());
+                let sum = sum.or_insert_with(|| TopicBacklog::new(&it.topic));
+                sum.pending += it.pending;
+                sum.blocked_keys += it.blocked_keys;
+                sum.is_capped |= it.is_capped;
+                sum.oldest = sum.oldest.max(it.oldest);
+            }
         }
-        for it in &topics {
-            observers.sampled(&Sample::Outbox {
+        Ok(topics)
+    }
+
+    /// Tells of all topics that were ever met, also where nothing waits any more.
+    #[cfg(feature = "_sql")]
+    fn tell_of_topics(&mut self, mut topics: BTreeMap<String, TopicBacklog>) {
+        for topic in &self.known {
+            let empty = || TopicBacklog::new(topic);
+            topics.entry(topic.clone()).or_insert_with(empty);
+        }
+        for it in topics.values() {
+            self.handle.observers().sampled(&Sample::Outbox {
                 topic: &it.topic,
                 pending: it.pending,
                 is_capped: it.is_capped,
@@ -303,6 +380,6 @@ impl Work {
                 blocked_keys: it.blocked_keys,
             });
         }
-        self.topics = topics.into_iter().map(|it| it.topic).collect();
+        self.known = topics.into_keys().collect();
     }
 }

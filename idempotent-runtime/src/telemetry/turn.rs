@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     error::Error,
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    framing::Hex,
     handle::{Idempotency, identity, put},
     identity::RecordId,
     key::Key,
@@ -13,6 +14,7 @@ use crate::{
         AttemptId, Draft, FencingToken, Moment, RawOutcome, State, Subject, TokenRule, Version,
     },
     request::OPERATIONS,
+    sha256::sha256,
     store::{StoreError, Swap},
 };
 
@@ -26,9 +28,18 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(handle: &Idempotency, lasts: Duration) -> Result<Self, Error> {
+    /// The turn of samplers that read these outboxes. A sampler takes it for `lasts`.
+    pub(super) fn new(
+        handle: &Idempotency,
+        read: &[String],
+        lasts: Duration,
+    ) -> Result<Self, Error> {
         let operation: Arc<str> = format!("{OPERATIONS}sampler").into();
-        let (id, _, key) = identity(&operation, None, Key::from_part("sampler"))?;
+        let mut read = read.to_vec();
+        read.sort_unstable();
+        let digest = sha256(&mut read.join("\n").into_bytes());
+        let read = Hex(&digest[..8]).to_string();
+        let (id, _, key) = identity(&operation, None, Key::from_part(&*read))?;
         let none = Fingerprint::from_bytes([0; 32]);
         let subject = Arc::new(Subject {
             operation,
@@ -59,7 +70,8 @@ impl Turn {
         if !is_free {
             return Ok(false);
         }
-        let draft = self.draft(handle, self.lasts);
+        let is_new = record.is_none();
+        let draft = self.draft(handle, self.lasts, is_new);
         let taken = put(handle, &self.id, record.map(|it| it.version), &draft).await?;
         Ok(matches!(taken, Swap::Applied(_)))
     }
@@ -68,18 +80,21 @@ impl Turn {
     pub(super) async fn give_back(&self, handle: &Idempotency) -> Result<(), StoreError> {
         let stands = handle.store().load(&self.id).await?.record;
         if let Some(record) = stands.filter(|it| it.attempt_id == self.own) {
-            let draft = self.draft(handle, Duration::ZERO);
+            let draft = self.draft(handle, Duration::ZERO, false);
             put(handle, &self.id, record.version, &draft).await?;
         }
         Ok(())
     }
 
-    fn draft(&self, handle: &Idempotency, lasts: Duration) -> Draft {
+    fn draft(&self, handle: &Idempotency, lasts: Duration, is_new: bool) -> Draft {
         Draft {
             version: Version::random(),
             subject: Some(Arc::clone(&self.subject)),
             state: State::Done,
-            token: TokenRule::Above(FencingToken::from_u64(0)),
+            token: match is_new {
+                true => TokenRule::Above(FencingToken::from_u64(0)),
+                false => TokenRule::Keep,
+            },
             attempt: 1,
             attempt_id: self.own,
             holder: handle.holder(),

@@ -130,6 +130,7 @@ impl Description {
             number,
             room: self.room,
             route: self.route,
+            sent_by: self.sent_by,
             ..request
         })
     }
@@ -191,7 +192,12 @@ impl Description {
         let protection = Protection::None(UnprotectedReason::Disabled);
         let number = self.numbered.map(|it| it.number);
         let request = Request::new(handle, &self.policy, (self.name, id, None), protection);
-        Request { number, ..request }
+        Request {
+            number,
+            route: self.route,
+            sent_by: self.sent_by,
+            ..request
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! A call that is under way, without the types of its function: this code is compiled once, and not
 //! again for every annotated function.
 
+mod body;
 mod end;
 mod outcomes;
 mod told;
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::{Pin, pin},
     sync::{
         Arc,
@@ -20,10 +21,14 @@ use tracing::{Span, field};
 
 #[cfg(feature = "_sql")]
 pub(super) use self::outcomes::executed;
-pub(crate) use self::outcomes::is_kept;
+pub(crate) use self::{
+    body::{RunningBody, within},
+    outcomes::is_kept,
+};
+#[cfg(feature = "_sql")]
+use crate::observe::RecordChange;
 use crate::{
     attempt::{Asking, Attempt, Stage, goes_forward, is_shut_out},
-    engine::last_words,
     error::Error,
     identity::RecordId,
     observe::{CallOutcome, CallReport, UnprotectedReason},
@@ -62,8 +67,12 @@ pub(crate) struct ActiveCall {
     waited: Duration,
     /// The kind of the error for which its outcome is not recorded yet.
     store_error: Option<StoreErrorKind>,
-    /// Whether its body has run in a transaction of its own.
+    /// Whether its body has run in a transaction of its own that has not committed, as far as is
+    /// known.
     pub(crate) ran_in_own_transaction: bool,
+    /// The change of a record that its transaction left to be settled, and its attempt.
+    #[cfg(feature = "_sql")]
+    pub(super) left: Option<(u32, RecordChange)>,
     progress: Progress,
     /// Whether code of the application's runs, which may panic.
     is_inside: AtomicBool,
@@ -116,6 +125,7 @@ impl ActiveCall {
             outcome = field::Empty
         );
         let handle = &request.handle;
+        handle.link(&span, request.sent_by.as_ref());
         let asking = Asking::here(*id.as_bytes());
         let began = handle.observers().are_there().then(|| handle.timer().now());
         Box::new(Self {
@@ -130,6 +140,8 @@ impl ActiveCall {
             waited: Duration::ZERO,
             store_error: None,
             ran_in_own_transaction: false,
+            #[cfg(feature = "_sql")]
+            left: None,
             progress: Progress::Described,
             is_inside: AtomicBool::new(false),
         })
@@ -177,14 +189,20 @@ impl ActiveCall {
     /// The admission, the id of the record that it is about, and how long the call has waited. An
     /// older build may have given the record another id.
     async fn claim(&self, asked: &Asked) -> (Admission, RecordId, Duration) {
-        let claim = self.request.claim(asked);
+        // Inside, so that the record names this span.
+        let claim = self.span.in_scope(|| self.request.claim(asked));
         let mut admitting = Admitting::new(&self.request, &claim);
         let admission = within(&self.span, pin!(admitting.admit())).await;
+        if let Admission::Run(_) = admission {
+            self.request
+                .handle
+                .link(&self.span, admitting.before.as_ref());
+        }
         (admission, admitting.id, admitting.waited_for)
     }
 
     /// Takes note that the call has begun: from here on, observers hear of its end.
-    pub(super) fn begins(&mut self) {
+    pub(crate) fn begins(&mut self) {
         if self.progress == Progress::Described {
             self.progress = Progress::Begun;
         }
@@ -226,6 +244,8 @@ impl ActiveCall {
 
     fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
         let finished = record.finished.unwrap_or(now);
+        let handle = &self.request.handle;
+        handle.link(&self.span, record.holder.trace_parent.as_ref());
         self.how = CallReport::Replayed {
             finished,
             age: now.since(finished),
@@ -347,46 +367,4 @@ impl ActiveCall {
     pub(crate) fn span(&self) -> &Span {
         &self.span
     }
-}
-
-/// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the
-/// record is given up: the next attempt meets nothing of it.
-pub(crate) struct RunningBody<'a, B> {
-    call: &'a mut ActiveCall,
-    attempt: &'a Attempt,
-    body: Pin<&'a mut Option<B>>,
-}
-
-impl<B: Future> Future for RunningBody<'_, B> {
-    type Output = B::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        let Self {
-            call,
-            attempt,
-            body,
-        } = &mut *self;
-        match body.as_mut().as_pin_mut() {
-            Some(body) => call.poll_body(attempt, body, cx),
-            None => unreachable!("a body stays until what runs it is dropped"),
-        }
-    }
-}
-
-impl<B> Drop for RunningBody<'_, B> {
-    fn drop(&mut self) {
-        let (body, attempt) = (&mut self.body, self.attempt);
-        last_words::inside(&self.call.span, || attempt.dropping(&mut || body.set(None)));
-    }
-}
-
-/// Polls `work` inside `span`, where it is: `Instrument` would move it.
-pub(crate) fn within<F: Future>(
-    span: &Span,
-    mut work: Pin<&mut F>,
-) -> impl Future<Output = F::Output> {
-    poll_fn(move |cx| {
-        let _inside = span.enter();
-        work.as_mut().poll(cx)
-    })
 }

@@ -62,6 +62,12 @@ pub(crate) struct Admitting<'a> {
     waited: bool,
     /// How long it has waited so far.
     pub(crate) waited_for: Duration,
+    /// The change of the record that a transaction left to be settled, and its attempt: it stands
+    /// if that commits.
+    #[cfg(feature = "_sql")]
+    pub(crate) left: Option<(u32, RecordChange)>,
+    /// The `traceparent` of the attempt that it takes over from.
+    pub(crate) before: Option<Arc<str>>,
     /// Its place while it waits, where the room for that is bounded.
     place: Option<Box<dyn Any + Send + Sync>>,
     /// Whether it saw that the call is or was held by another one, or is finished.
@@ -87,6 +93,9 @@ impl<'a> Admitting<'a> {
             gap_deadline: now.saturating_add(gap_patience),
             waited: false,
             waited_for: Duration::ZERO,
+            #[cfg(feature = "_sql")]
+            left: None,
+            before: None,
             place: None,
             bound: false,
             goes_on: false,

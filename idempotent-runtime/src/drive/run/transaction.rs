@@ -47,6 +47,7 @@ where
 {
     let mut call = described.map_err(|error| Q::refused(*error))?;
     let is_recorded = call.request.in_transaction();
+    call.begins();
     let open = check_open(connection).await;
     let has_place = open.is_ok();
     let admitted = match open {
@@ -204,6 +205,7 @@ impl<Q> Joined<Q> {
             })
         });
         let written = *ended.as_ref().unwrap_or(&None);
+        let is_gone = matches!(&ended, Err(error) if says_aborted(error));
         let refusal = match ended {
             // A failure in the body is mostly why nothing more can be written, or nothing is left.
             _ if is_err => None,
@@ -214,7 +216,15 @@ impl<Q> Joined<Q> {
         if refusal.is_some() {
             call.undo_in(connection, &claimed, &savepoint).await;
         } else {
-            let change = written.map_or(RecordChange::RolledBack, |(change, _)| change);
+            let change = match written {
+                Some((change, _)) => change,
+                None if is_gone => RecordChange::RolledBack,
+                None => match call.undo_in(connection, &claimed, &savepoint).await {
+                    true => RecordChange::Released,
+                    // If the application commits, the claim stands, and an operator has to look.
+                    false => RecordChange::LeftUncertain,
+                },
+            };
             call.executed_in(&claimed, change);
         }
         if let Err(error) = savepoint.release(connection).await {

@@ -63,6 +63,11 @@ pub(crate) trait Inside<DB: SqlDatabase> {
     /// Makes the answer of a try that has committed.
     fn committed(&mut self, done: Self::Done) -> Self::Answer;
 
+    /// Takes note of whether a refusal that was written has committed.
+    fn tried_to_commit(&mut self, has_committed: bool) {
+        let _ = has_committed;
+    }
+
     /// Makes the error of a commit that the database refused.
     fn commit_refused(&self, source: StoreError) -> Error;
 
@@ -206,6 +211,7 @@ impl<DB: SqlDatabase> OwnTransaction<'_, DB> {
             },
             Left::TryToCommit(answer) => {
                 let is_clean = self.answer(tx.commit()).await.is_ok();
+                inside.tried_to_commit(is_clean);
                 (Turn::Answer(answer), is_clean)
             }
             Left::RollBack(turn) => (turn, self.answer(tx.rollback()).await.is_ok()),

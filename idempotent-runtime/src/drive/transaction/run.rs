@@ -52,14 +52,9 @@ where
     if let Some(ended) = call.find_ended().await {
         return codec.instead(&mut call, ended).await;
     }
-    if is_recorded {
-        let turn = tries.take_turn(&call).await;
-        if tries.has_waited || turn.is_err() {
-            call.has_waited(handle.timer().now().saturating_sub(tries.began));
-        }
-        if let Err(error) = turn {
-            return codec.instead(&mut call, Instead::Refused(error)).await;
-        }
+    if is_recorded && let Err(error) = tries.take_turn(&call).await {
+        call.has_waited(tries.waited_for);
+        return codec.instead(&mut call, Instead::Refused(error)).await;
     }
     let own = OwnTransaction {
         pool: &settings.pool,
@@ -76,7 +71,9 @@ where
         body,
         answers: PhantomData::<fn() -> R>,
     };
-    let (answer, report) = match own.run(settings.retry_for, &mut inside).await {
+    let answered = own.run(settings.retry_for, &mut inside).await;
+    call.has_waited(tries.waited_for);
+    let (answer, report) = match answered {
         Answered::Own(own) => codec.own(&mut call, own, None).await,
         Answered::Instead(instead) => codec.instead(&mut call, instead).await,
     };
@@ -104,6 +101,8 @@ pub(super) struct Tries<'h> {
     answers_within: Duration,
     began: Duration,
     until: Duration,
+    /// How long the call has waited for other calls, and for missing numbers.
+    waited_for: Duration,
     /// Whether the call has waited since it last went on.
     has_waited: bool,
     /// Until when it waits for a number that is missing.
@@ -123,6 +122,7 @@ impl<'h> Tries<'h> {
             answers_within,
             began,
             until: began.saturating_add(at_most),
+            waited_for: Duration::ZERO,
             has_waited: false,
             gap_until: began.saturating_add(call.request.gap_patience()),
         }
@@ -136,6 +136,11 @@ impl<'h> Tries<'h> {
             false => self.handle.timer().now(),
         };
         self.until.max(from.saturating_add(SHORTEST))
+    }
+
+    fn has_waited_since(&mut self, began: Duration) {
+        let waited = self.handle.timer().now().saturating_sub(began);
+        self.waited_for = self.waited_for.saturating_add(waited);
     }
 
     /// Takes note that the call has gone on since it waited.
@@ -154,8 +159,12 @@ impl<'h> Tries<'h> {
             return Err(SHUT_OUT);
         }
         let in_process = handle.engine().in_process();
-        let entering = in_process.enter(id, handle.timer(), self.until);
-        let Entered { first, waited } = entering.await.map_err(|Waited| self.held(call))?;
+        let began = handle.timer().now();
+        let entered = in_process.enter(id, handle.timer(), self.until).await;
+        if entered.as_ref().map_or(true, |entered| entered.waited) {
+            self.has_waited_since(began);
+        }
+        let Entered { first, waited } = entered.map_err(|Waited| self.held(call))?;
         self.turn = first;
         self.has_waited |= waited;
         Ok(())
@@ -173,8 +182,9 @@ impl<'h> Tries<'h> {
         if left.is_zero() {
             return Err(Instead::Refused(error));
         }
-        let limit = timer.sleep_until(self.until);
+        let (began, limit) = (timer.now(), timer.sleep_until(self.until));
         race(wait_for_holder(call, left), limit).await;
+        self.has_waited_since(began);
         self.has_waited = true;
         Ok(())
     }
@@ -192,8 +202,9 @@ impl<'h> Tries<'h> {
             return Err(Instead::OutOfOrder(gap));
         }
         self.turn = None;
-        let limit = timer.sleep_until(self.gap_until);
+        let (began, limit) = (timer.now(), timer.sleep_until(self.gap_until));
         race(wait_for_gap(call, left), limit).await;
+        self.has_waited_since(began);
         if call.request.in_flight != InFlight::Reject {
             // The missing number may still run.
             self.until = self.until.max(self.gap_until);

@@ -115,6 +115,7 @@ where
 
     fn committed(&mut self, done: Self::Done) -> Self::Answer {
         if let Some(Recorded { claimed, ended, .. }) = &done.recorded {
+            self.call.ran_in_own_transaction = false;
             // In order.
             self.call.tell_in(&claimed.attempt, claimed.change);
             self.call.tell_in(&claimed.attempt, *ended);
@@ -129,6 +130,7 @@ where
     }
 
     fn unknown(&mut self, _: Self::Done, has_record: bool) -> Self::Answer {
+        self.call.ran_in_own_transaction = false;
         let operation = self.call.request.operation.clone();
         self.refused(Error::CommitUnknown {
             operation,
@@ -136,22 +138,21 @@ where
         })
     }
 
+    fn tried_to_commit(&mut self, has_committed: bool) {
+        self.call.tell_of_a_record_that_was_left(has_committed);
+    }
+
     async fn wait(&mut self, why: Held) -> Result<(), Self::Answer> {
-        let began = self.own.timer.now();
         let waited = match why {
             Held::Key(error) => self.tries.wait_outside(self.call, error).await,
             Held::Gap(gap) => self.tries.wait_for_number(self.call, gap).await,
             Held::Writer => self.tries.wait_for_writer(self.call).await,
         };
-        let now = self.own.timer.now();
-        self.call.has_waited(now.saturating_sub(began));
         waited.map_err(Answered::Instead)
     }
 
     fn tries_again(&self) {
-        let request = &self.call.request;
-        let observers = request.handle.observers();
-        observers.transition(&request.operation, &request.id, 1, RecordChange::TriedAgain);
+        self.call.tries_again();
     }
 }
 

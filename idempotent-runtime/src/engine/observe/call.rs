@@ -49,7 +49,8 @@ pub enum CallOutcome {
     RolledBack,
     /// Its caller dropped it, or its runtime ended, before it had an answer.
     Dropped,
-    /// Its body panicked, or other code of the application's that it ran.
+    /// Code of the application's panicked: its body, another part of it that the call ran, or the
+    /// code that awaited the call.
     Panicked,
     /// Its reconciling function said what became of an attempt that had vanished.
     Reconciled,

@@ -7,42 +7,55 @@ use crate::{
     value::lock,
 };
 
-/// How long after one warning the next one comes.
+/// How long after one warning the next one comes. After so long without a failure, the next one is
+/// the first of another outage.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The failures of the stores of a handle.
 #[derive(Debug, Default)]
-pub(super) struct Outages(Mutex<Outage>);
+pub(super) struct Outages {
+    stores: Mutex<Outage>,
+    records: Mutex<Outage>,
+}
 
 #[derive(Debug, Default)]
 struct Outage {
     /// When the last warning came, by the handle's timer.
     warned: Option<Duration>,
-    /// How many failures came since.
+    /// When the last failure came.
+    failed: Duration,
+    /// How many failures came since the last warning.
     silent: u64,
 }
 
 impl Outages {
     /// Counts a failure, and warns if no warning came for a while. A damaged record is no outage,
-    /// and is told of each time.
+    /// and is counted apart.
     pub(super) fn failed(&self, operation: &str, error: &StoreError, now: Duration) {
-        if error.kind() == StoreErrorKind::Corrupt {
-            tracing::warn!(operation, %error, "a record cannot be read");
-        } else if let Some(failures) = self.count(now) {
-            tracing::warn!(operation, %error, failures, "the store fails");
+        let (outage, message) = match error.kind() {
+            StoreErrorKind::Corrupt => (&self.records, "a record cannot be read"),
+            _ => (&self.stores, "the store fails"),
+        };
+        if let Some(failures) = lock(outage).count(now) {
+            tracing::warn!(operation, %error, failures, "{message}");
         }
     }
+}
 
+impl Outage {
     /// How many failures a warning is about, if one is due.
-    fn count(&self, now: Duration) -> Option<u64> {
-        let mut outage = lock(&self.0);
-        outage.silent += 1;
-        let is_due = |warned| now.saturating_sub(warned) >= EVERY;
-        if !outage.warned.is_none_or(is_due) {
+    fn count(&mut self, now: Duration) -> Option<u64> {
+        let is_long_ago = |then: Duration| now.saturating_sub(then) >= EVERY;
+        if is_long_ago(self.failed) {
+            (self.warned, self.silent) = (None, 0);
+        }
+        self.failed = now;
+        self.silent += 1;
+        if !self.warned.is_none_or(is_long_ago) {
             return None;
         }
-        outage.warned = Some(now);
-        Some(std::mem::take(&mut outage.silent))
+        self.warned = Some(now);
+        Some(std::mem::take(&mut self.silent))
     }
 }
 
@@ -50,16 +63,27 @@ impl Outages {
 mod tests {
     use super::*;
 
+    /// The warnings after failures at these seconds: when, and about how many failures.
+    fn warnings(failures: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
+        let mut outage = Outage::default();
+        let warned = |second| Some((second, outage.count(Duration::from_secs(second))?));
+        failures.into_iter().filter_map(warned).collect()
+    }
+
     #[test]
     fn an_outage_is_one_warning_and_then_one_every_thirty_seconds_with_a_count() {
-        let outages = Outages::default();
-        let warned: Vec<_> = (0..=65)
-            .filter_map(|second| {
-                outages
-                    .count(Duration::from_secs(second))
-                    .map(|it| (second, it))
-            })
-            .collect();
-        assert_eq!(warned, [(0, 1), (30, 30), (60, 30)]);
+        assert_eq!(warnings(0..=65), [(0, 1), (30, 30), (60, 30)]);
+    }
+
+    #[test]
+    fn another_outage_is_warned_of_at_once_and_counts_its_own_failures() {
+        assert_eq!(
+            warnings([0, 5, 10, 100, 101, 131]),
+            [(0, 1), (100, 1), (131, 1)]
+        );
+        assert_eq!(
+            warnings([0, 5, 10, 100, 101, 130]),
+            [(0, 1), (100, 1), (130, 2)]
+        );
     }
 }

@@ -1,10 +1,16 @@
 //! A message on its way to a publisher.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
+use tracing::Span;
 
 #[cfg(feature = "testing")]
 use crate::outbox::Message;
-use crate::{error::BoxError, framing::read_framed, outbox::send::OF_A_KEY, store::sql::Row};
+use crate::{
+    engine::parts::Traces, error::BoxError, framing::read_framed, outbox::send::OF_A_KEY,
+    store::sql::Row,
+};
 
 /// A message on its way to a publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,4 +108,16 @@ fn headers(mut framed: &[u8]) -> Result<Vec<(String, String)>, BoxError> {
         headers.push((next()?, next()?));
     }
     Ok(headers)
+}
+
+/// The span in which a batch is published. It links to those that sent the messages.
+pub(super) fn span_of(batch: &[Envelope], traces: Option<&Traces>) -> Span {
+    let messages = batch.len();
+    let span = tracing::info_span!(target: "idempotent", "idempotent.publish", messages);
+    if let Some(traces) = traces {
+        let senders = batch.iter().filter_map(|it| it.traceparent.as_deref());
+        let senders: BTreeSet<_> = senders.collect();
+        senders.iter().for_each(|sender| traces.link(&span, sender));
+    }
+    span
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     observe::{Observers, OutboxEvent},
-    outbox::Parked,
+    outbox::{Outbox, OutboxDatabase},
 };
 
 /// Knows how publishing went so far, as this relay has seen it.
@@ -41,6 +41,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// The longest pause that a receiver may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(10 * 60);
+
+/// How many keys that are parked a relay tells of when it begins.
+const PARKED_AT_START: u32 = 100;
 
 fn backoff(times: u32) -> Duration {
     let longest = SHORTEST.saturating_mul(2_u32.saturating_pow(times));
@@ -170,11 +173,15 @@ impl Failures {
         self.observers.outbox(&ended);
     }
 
-    /// Tells observers of a key that another relay has parked.
-    pub(super) fn tell_of_parked(&self, key: &Parked) {
-        let (topic, id, reason) = (&*key.topic, &*key.id, &*key.reason);
-        let parked = OutboxEvent::Parked { topic, id, reason };
-        self.observers.outbox(&parked);
+    /// Tells observers of keys that other relays have parked. Where that cannot be read, the work of
+    /// the relay fails, too, and is tried again.
+    pub(super) async fn tell_of_parked<DB: OutboxDatabase>(&self, outbox: &Outbox<DB>) {
+        let parked = outbox.parked().limit(PARKED_AT_START).await;
+        for key in parked.unwrap_or_default() {
+            let (topic, id, reason) = (&*key.topic, &*key.id, &*key.reason);
+            let parked = OutboxEvent::Parked { topic, id, reason };
+            self.observers.outbox(&parked);
+        }
     }
 
     /// Takes those of the messages that go out now, and tells whether others wait for their turn.

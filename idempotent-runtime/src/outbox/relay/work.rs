@@ -7,12 +7,14 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
+use tracing::Instrument as _;
 
 use super::{
     Envelope, PublishError, Publisher,
     ages::Ages,
     builder::Settings,
     claims::{BYTES, Claims, answered, fitting},
+    envelope::span_of,
     failures::Failures,
     sleep::{Sleep, WakeSignal},
 };
@@ -33,9 +35,6 @@ const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 /// When it purges at the latest, and how often from then on.
 const FIRST_PURGE: Duration = Duration::from_secs(10 * 60);
 const NEXT_PURGE: Duration = Duration::from_secs(60 * 60);
-
-/// How many keys that are parked it tells of when it begins.
-const PARKED_AT_START: u32 = 100;
 
 /// How often a relay that has enough to do looks for more keys.
 const NEXT_WALK: Duration = Duration::from_millis(100);
@@ -103,9 +102,7 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
         let claims = self.claims().await?;
         let connection: &mut DB::Connection = claims.connection;
         tables.check::<DB>(connection, "checking an outbox").await?;
-        for key in self.outbox.parked().limit(PARKED_AT_START).await? {
-            self.failures.tell_of_parked(&key);
-        }
+        self.failures.tell_of_parked(&self.outbox).await;
         Ok(self)
     }
 
@@ -323,7 +320,9 @@ impl<DB: OutboxDatabase, P: Publisher> Work<DB, P> {
     async fn publish(&mut self, batch: &[Envelope]) -> Result<(BatchResults, bool), StoreError> {
         let ends = Instant::now() + self.settings.publish_timeout;
         let (mut connection, token, mut was_late) = (self.connection.take(), self.token, false);
-        let mut publishing = pin!(survive(async { self.publisher.publish(batch).await }));
+        let span = span_of(batch, self.outbox.traces.as_ref());
+        let publishing = async { self.publisher.publish(batch).await };
+        let mut publishing = pin!(survive(publishing.instrument(span)));
         loop {
             let next = (Instant::now() + self.settings.lease / 3).min(ends);
             if let Some(results) = race(publishing.as_mut(), sleep_until(next)).await {

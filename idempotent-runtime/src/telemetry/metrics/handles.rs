@@ -1,11 +1,14 @@
 //! The handles of all metrics, by the values of their labels.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use metrics::{Counter, Gauge, Histogram};
 
 use super::{
-    family::Family,
+    family::{Family, OTHER, Shown},
     recorder::Source,
     table::{self, Metric},
 };
@@ -21,6 +24,7 @@ const ERRORS: usize = 9;
 
 pub(super) struct Handles {
     source: Source,
+    shown: Arc<Shown>,
     operations: Family<Operation>,
     stores: Family<StoreCalls>,
     consumers: Family<Family<Counter>>,
@@ -79,12 +83,14 @@ struct Sampled {
 impl Handles {
     pub(super) fn new(source: Source) -> Self {
         source.describe();
+        let shown = source.shown();
         Self {
-            operations: Family::new("operation"),
-            stores: Family::new("store"),
-            consumers: Family::new("consumer"),
-            sequences: Family::new("sequence"),
-            topics: Family::new("topic"),
+            operations: Family::new("operation", &shown),
+            stores: Family::new("store", &shown),
+            consumers: Family::new("consumer", &shown),
+            sequences: Family::new("sequence", &shown),
+            topics: Family::new("topic", &shown),
+            shown,
             purged: source.counter(&table::PURGED, &[]),
             sampled: OnceLock::new(),
             source,
@@ -98,14 +104,19 @@ impl Handles {
 
     fn new_operation(&self, name: &str) -> Operation {
         let counter = |metric| self.source.counter(metric, &[name]);
+        // Alerts are about these. A counter that begins at its first event hides that event.
+        for outcome in [CallOutcome::Unprotected, CallOutcome::KeyReused] {
+            let labels = [name, outcome.name()];
+            self.source.counter(&table::CALLS, &labels).increment(0);
+        }
         Operation {
             calls: Calls::new(),
-            routes: Family::new("route"),
+            routes: Family::new("route", &self.shown),
             waits: OnceLock::new(),
             takeovers: counter(&table::TAKEOVERS),
             leases_lost: counter(&table::LEASES_LOST),
             completions_retried: counter(&table::COMPLETIONS_RETRIED),
-            steps: Family::new("step"),
+            steps: Family::new("step", &self.shown),
         }
     }
 
@@ -161,7 +172,7 @@ impl Handles {
 
     pub(super) fn step(&self, metric: &Metric, event: &StepEvent<'_>) {
         self.operation(event.operation, |operation, name| {
-            let of_step = |_: &str| Family::new("outcome");
+            let of_step = |_: &str| Family::new("outcome", &self.shown);
             operation.steps.with(event.step, of_step, |outcomes, step| {
                 let make = |outcome: &str| {
                     let labels = [name, step, outcome];
@@ -186,7 +197,7 @@ impl Handles {
 
     /// Counts one of these, by its name and by how it came out.
     fn count(&self, family: &Family<Family<Counter>>, metric: &Metric, name: &str, outcome: &str) {
-        let of_name = |_: &str| Family::new("outcome");
+        let of_name = |_: &str| Family::new("outcome", &self.shown);
         family.with(name, of_name, |outcomes, name| {
             let make = |outcome: &str| self.source.counter(metric, &[name, outcome]);
             outcomes.with(outcome, make, |count, _| count.increment(1));
@@ -240,6 +251,10 @@ impl Handles {
                 oldest,
                 blocked_keys,
             } => self.topic(topic, |topic, name| {
+                if name == OTHER {
+                    // Each topic would take the place of the one before.
+                    return;
+                }
                 let gauges = topic.sampled.get_or_init(|| self.topic_gauges(name));
                 gauges.pending.set(pending as f64);
                 gauges.is_capped.set(f64::from(u8::from(is_capped)));

@@ -30,8 +30,9 @@ const BUCKETS: [f64; 17] = [
     30.0, 60.0,
 ];
 
-/// Counts and measures what a handle does, for a recorder of `metrics`. Give each handle of a
-/// process one of its own, or share one: the counts add up.
+/// Counts and measures what a handle does, for a recorder of `metrics`. Several handles of a process
+/// may each have one: the counts add up. The gauges do not, so start one
+/// [sampler](crate::Idempotency::sampler) in a process.
 ///
 /// # Examples
 ///
@@ -57,8 +58,8 @@ impl Default for MetricsObserver {
 }
 
 impl MetricsObserver {
-    /// Takes the recorder that is installed. It warns, once in a process, if there is none: install
-    /// one first, because a handle that is made before counts for nothing.
+    /// Takes the recorder that is installed when a metric is first counted. It warns, once in a
+    /// process, if there is none now: what is counted before one is installed is lost for good.
     #[must_use]
     pub fn new() -> Self {
         let source = Source::Installed;

@@ -1,21 +1,38 @@
 //! The recorder that takes the metrics.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder};
 
-use super::table::{METRICS, Metric, MetricKind};
+use super::{
+    family::Shown,
+    table::{METRICS, Metric, MetricKind},
+};
 
 const METADATA: Metadata<'static> = Metadata::new("idempotent", Level::INFO, None);
 
+/// The values that the installed recorder shows.
+static SHOWN: LazyLock<Arc<Shown>> = LazyLock::new(Arc::default);
+
 /// Where the recorder comes from.
 pub(super) enum Source {
-    /// The one that is installed when a handle is made.
+    /// The one that is installed when a metric is first counted.
     Installed,
     Own(Box<dyn Recorder + Send + Sync>),
 }
 
 impl Source {
+    /// The values of labels that the recorder shows, of all observers over it.
+    pub(super) fn shown(&self) -> Arc<Shown> {
+        match self {
+            Self::Installed => Arc::clone(&SHOWN),
+            Self::Own(_) => Arc::default(),
+        }
+    }
+
     fn with<T>(&self, using: impl FnOnce(&dyn Recorder) -> T) -> T {
         match self {
             Self::Installed => metrics::with_recorder(using),

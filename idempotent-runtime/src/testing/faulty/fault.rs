@@ -1,8 +1,8 @@
 //! Which calls of a store a fault meets, and what becomes of them.
 
 use crate::{
-    record::Draft,
-    store::{StoreAction, StoreErrorKind},
+    record::{Draft, Moment, State, TokenRule},
+    store::StoreErrorKind,
     testing::Gate,
 };
 
@@ -75,9 +75,11 @@ pub enum Fault {
 impl StoreOperation {
     /// The kind of a swap of this draft.
     pub(in crate::testing) fn of(draft: &Draft) -> Self {
-        match StoreAction::of(draft) {
-            StoreAction::Claim => StoreOperation::Claim,
-            StoreAction::Heartbeat => StoreOperation::Heartbeat,
+        match (draft.token, draft.state, draft.lease) {
+            (TokenRule::Above(_), ..) => StoreOperation::Claim,
+            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
+                StoreOperation::Heartbeat
+            }
             _ => StoreOperation::Ending,
         }
     }

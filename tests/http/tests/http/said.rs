@@ -37,7 +37,7 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
             .with_writer(|| Said);
         let all_of_ours = Targets::new()
             .with_default(LevelFilter::WARN)
-            .with_target("idempotent_runtime", LevelFilter::TRACE);
+            .with_target("idempotent", LevelFilter::TRACE);
         tracing_subscriber::registry()
             .with(all_of_ours)
             .with(lines)

@@ -251,7 +251,7 @@ async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     let owner = world.owner().await;
     owner.fails(StoreOperation::Heartbeat, On::Every, StoreErrorKind::Denied);
     owner.fails(StoreOperation::Outcome, On::Every, StoreErrorKind::Full);
-    let (answer, _) = said_during(Charge::of(&world, &owner).call()).await;
+    let (answer, aloud) = said_during(Charge::of(&world, &owner).call()).await;
     assert_eq!(answer, Ok("charged".into()));
     pass_time(&world, &owner, 0, |owner| {
         owner.log.count(RecordChange::RecordedNotReplayable) > 0
@@ -261,15 +261,22 @@ async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
 
     let (id, _) = world.records().await.remove(0);
     let said = said_in_the_background();
-    for what in [
-        "the store refuses an outcome",
-        "the store may not be written",
-    ] {
-        let line = said.lines().find(|line| line.contains(what));
-        let line = line.unwrap_or_else(|| panic!("`{what}`: {said}"));
-        let named = line.contains("charge") && line.contains(&id.to_string());
-        assert!(named, "{line}");
-    }
+    let refused = said
+        .lines()
+        .find(|line| line.contains("the store refuses an outcome"));
+    let refused = refused.unwrap_or_else(|| panic!("{said}"));
+    assert!(refused.contains("charge"), "{refused}");
+    assert!(refused.contains(&id.to_string()), "{refused}");
+    // Of an outage it is one line for all calls, wherever it was met first.
+    let mut lines = aloud.lines().chain(said.lines());
+    let outage = lines.find(|line| line.contains("the store fails"));
+    let outage = outage.unwrap_or_else(|| panic!("{aloud}{said}"));
+    assert!(outage.contains("charge"), "{outage}");
+    let causes = ["the store has no room left", "the store may not be written"];
+    assert!(
+        causes.iter().any(|cause| outage.contains(cause)),
+        "{outage}"
+    );
 }
 
 /// As when the disk was full for a while: the outcome itself was not the reason.

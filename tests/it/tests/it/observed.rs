@@ -1,6 +1,7 @@
 //! The counts and the explanations of calls, and the secrets that never show.
 
 mod ends;
+mod linked;
 mod secrets;
 mod stopped;
 mod store;

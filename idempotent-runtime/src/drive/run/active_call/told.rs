@@ -1,6 +1,6 @@
 //! Tells observers, the log and the span of a call how it ended.
 
-use std::{mem, sync::atomic::Ordering};
+use std::{mem, sync::atomic::Ordering, thread};
 
 use tracing::Span;
 
@@ -72,6 +72,7 @@ impl ActiveCall {
 
     fn ends(&mut self, outcome: CallOutcome) {
         self.progress = Progress::Told;
+        self.tell_observers(outcome);
         if !self.span.is_disabled() {
             self.span.record("outcome", outcome.name());
             if let Some(attempt) = self.number_of_attempt() {
@@ -79,8 +80,15 @@ impl ActiveCall {
             }
         }
         self.say(outcome);
+    }
+
+    fn tell_observers(&self, outcome: CallOutcome) {
         let observers = self.request.handle.observers();
-        if let (CallOutcome::RolledBack, Some(attempt)) = (outcome, &self.attempt) {
+        if let Some(attempt) = self
+            .attempt
+            .as_ref()
+            .filter(|_| self.is_rolled_back(outcome))
+        {
             observers.changed(attempt, RecordChange::RolledBack);
         }
         let Some(began) = self.began else { return };
@@ -95,6 +103,16 @@ impl ActiveCall {
             attempt: self.number_of_attempt(),
             store_error: self.store_error,
         });
+    }
+
+    /// Whether a transaction of its own, in which its body ran, was rolled back. It is unknown of a
+    /// call that was dropped: its commit may have been under way.
+    fn is_rolled_back(&self, outcome: CallOutcome) -> bool {
+        match outcome {
+            CallOutcome::RolledBack => true,
+            CallOutcome::Dropped => false,
+            _ => self.ran_in_own_transaction,
+        }
     }
 
     /// The attempt that ran the body, or whose outcome answers the call.
@@ -121,11 +139,33 @@ impl ActiveCall {
     /// Tells that the call ends without an answer, if nothing was told yet.
     fn ends_unanswered(&mut self) {
         if self.progress == Progress::Begun {
-            self.ends(match self.is_inside.load(Ordering::Relaxed) {
+            let panicked = self.is_inside.load(Ordering::Relaxed) || thread::panicking();
+            self.ends(match panicked {
                 true => CallOutcome::Panicked,
                 false => CallOutcome::Dropped,
             });
         }
+    }
+}
+
+#[cfg(feature = "_sql")]
+impl ActiveCall {
+    /// Tells observers of the record that its own transaction left to be settled, if that has
+    /// committed. In a transaction of the application's it is not told of, because that may roll
+    /// back. The next call is refused for the same reason.
+    pub(crate) fn tell_of_a_record_that_was_left(&mut self, has_committed: bool) {
+        if let Some((attempt, change)) = self.left.take().filter(|_| has_committed) {
+            let (request, observers) = (&self.request, self.request.handle.observers());
+            observers.transition(&request.operation, &request.id, attempt, change);
+        }
+    }
+
+    /// Tells observers that its transaction is tried again.
+    pub(crate) fn tries_again(&self) {
+        let (request, observers) = (&self.request, self.request.handle.observers());
+        let attempt = self.attempt.as_ref().map_or(1, Attempt::number);
+        let change = RecordChange::TriedAgain;
+        observers.transition(&request.operation, &request.id, attempt, change);
     }
 }
 

@@ -107,6 +107,8 @@ impl Admitting<'_> {
                 meaning,
             } => {
                 self.bound = meaning != Meaning::Fresh;
+                let before = snapshot.record.as_ref().filter(|_| self.bound);
+                self.before = before.and_then(|it| it.holder.trace_parent.clone());
                 self.goes_on |= meaning == Meaning::GoOn;
                 Plan::next(seen, draft, meaning)
             }

@@ -48,15 +48,24 @@ impl Admitting<'_> {
     }
 
     /// Tells that a record was left to be settled, and gives the error that refuses the call.
-    pub(in crate::drive::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
+    pub(super) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
+        let (change, refusal) = self.leaves(draft, meaning);
+        self.tell(draft.attempt, change);
+        refusal
+    }
+
+    /// The change of a record that is left to be settled, and the error that refuses the call.
+    pub(in crate::drive::run) fn leaves(
+        &self,
+        draft: &Draft,
+        meaning: Meaning,
+    ) -> (RecordChange, Error) {
         let (attempts, stream) = (draft.attempt, StoredStream::written(draft));
         let number = stream.as_ref().and_then(running);
-        let (change, refusal) = match meaning {
+        match meaning {
             Meaning::Park => (RecordChange::Parked, self.parked(attempts, number)),
             _ => (RecordChange::LeftUncertain, self.uncertain(number)),
-        };
-        self.tell(attempts, change);
-        refusal
+        }
     }
 
     pub(super) fn uncertain(&self, number: Option<u64>) -> Error {

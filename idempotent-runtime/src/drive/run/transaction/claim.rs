@@ -41,6 +41,14 @@ pub(crate) struct Claimed {
 const ROUNDS: u32 = 16;
 
 impl Request {
+    /// How long the call waits for a number that is missing.
+    pub(crate) fn gap_patience(&self) -> Duration {
+        match &self.protection {
+            Protection::Record(asked) => asked.numbered.map_or(Duration::ZERO, |it| it.patience),
+            Protection::None(_) => Duration::ZERO,
+        }
+    }
+
     /// Makes it a request that a transaction can hold; whether it has a record.
     pub(crate) fn in_transaction(&mut self) -> bool {
         let Protection::Record(asked) = &mut self.protection else {
@@ -83,7 +91,9 @@ impl Admitting<'_> {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
                     if meaning.leaves() {
-                        return Err(self.left(&draft, meaning).into());
+                        let (change, refusal) = self.leaves(&draft, meaning);
+                        self.left = Some((draft.attempt, change));
+                        return Err(refusal.into());
                     }
                     let (number, token) = (draft.attempt, Some(stamp.token));
                     let stream = StoredStream::written(&draft);
@@ -181,14 +191,23 @@ impl ActiveCall {
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
         self.begins();
         goes_forward().await?;
-        let admitted = match &self.request.protection {
+        let (admitted, left) = match &self.request.protection {
             Protection::Record(asked) => {
-                let claim = self.request.claim(asked);
+                let claim = self.span().in_scope(|| self.request.claim(asked));
                 let mut admitting = Admitting::new(&self.request, &claim);
-                within(self.span(), pin!(admitting.admit_in(&mut connection))).await
+                let admitted = {
+                    let admitting = pin!(admitting.admit_in(&mut connection));
+                    within(self.span(), admitting).await
+                };
+                if admitted.is_ok() {
+                    let before = admitting.before.as_ref();
+                    self.request.handle.link(self.span(), before);
+                }
+                (admitted, admitting.left)
             }
-            Protection::None(why) => Err(Admission::Unprotected(*why, self.request.id)),
+            Protection::None(why) => (Err(Admission::Unprotected(*why, self.request.id)), None),
         };
+        self.left = left;
         if admitted.is_ok() {
             open_transaction::begins(&connection);
         }
@@ -263,20 +282,23 @@ impl ActiveCall {
         self.request.handle.observers().changed(attempt, change);
     }
 
-    /// Undoes the rows of the body, and frees the key, if the transaction still takes that.
+    /// Undoes the rows of the body, and frees the key, if the transaction still takes that; whether
+    /// it does.
     pub(super) async fn undo_in(
         &self,
         connection: &mut impl SqlConnection,
         claimed: &Claimed,
         savepoint: &Savepoint,
-    ) {
+    ) -> bool {
         if savepoint.roll_back(connection).await.is_ok() {
             // If that fails, too, a commit all the same leaves it uncertain.
             let released = self.end_in(connection, claimed, &Ending::Release).await;
             if let Ok(Some((change, _))) = released {
                 self.tell_in(&claimed.attempt, change);
+                return true;
             }
         }
+        false
     }
 
     /// Takes note of how a call in a transaction came out. It is recorded if its `change` is told.

@@ -234,22 +234,30 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
              WHERE claimed.blocked_since > 0 AND claimed.message_key > x''  
-             ORDER BY claimed.message_key LIMIT 1000
+             ORDER BY claimed.message_key LIMIT 100
 -- 43
-SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
+SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
+                 CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) - claimed.blocked_since
+             FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
+               AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
+                   WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
+             WHERE claimed.blocked_since > 0 AND claimed.message_key > x''  
+             ORDER BY claimed.message_key LIMIT 1000
 -- 44
-SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = x'6b6b31' LIMIT 1000) AS counted
+SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
 -- 45
+SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = x'6b6b31' LIMIT 1000) AS counted
+-- 46
 SELECT count(*) FROM golden_outbox_messages AS message WHERE message.id = x'37' AND message.message_key = x'6b6b31'
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier WHERE earlier.message_key = x'6b6b31'
                    ORDER BY earlier.number LIMIT 1)
--- 46
+-- 47
 SELECT count(CASE WHEN topic = x'6f7264657273' AND message_key = x'6b6b65796564' AND payload = x'70616964' THEN 1 END)
              FROM golden_outbox_messages WHERE id = x'61' HAVING count(*) > 0 LOCK IN SHARE MODE
--- 47
+-- 48
 SELECT count(CASE WHEN topic = x'6f7264657273' AND message_key = x'6b6c6f6e67' AND SHA2(payload, 256) = '08f166476de183f7a1b2874d544d37912aaf8d19b92013e1aafe233ba231024a' THEN 1 END)
              FROM golden_outbox_messages WHERE id = x'67' HAVING count(*) > 0 LOCK IN SHARE MODE
--- 48
+-- 49
 SELECT id, message_key, number, topic, headers, payload, attempts, traceparent FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
                      firsts.attempts, message.traceparent, sum(length(message.payload)) OVER (ORDER BY CASE WHEN message.message_key > x'' THEN 0 ELSE 1 END, message.message_key, message.id) AS bytes
@@ -262,72 +270,72 @@ SELECT id, message_key, number, topic, headers, payload, attempts, traceparent F
                      ORDER BY CASE WHEN message.message_key > x'' THEN 0 ELSE 1 END, message.message_key, message.id LIMIT 1000) AS firsts
                  JOIN golden_outbox_messages AS message ON message.id = firsts.id) AS sized
              WHERE bytes - length(payload) < 16777216 ORDER BY CASE WHEN message_key > x'' THEN 0 ELSE 1 END, message_key, id
--- 49
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < (CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + 259200000000) - 86400000000
 -- 50
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) - 86400000000
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < (CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + 259200000000) - 86400000000
 -- 51
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) - 86400000000
+-- 52
 SELECT max(sent), count(*) FROM (SELECT sent FROM golden_outbox_history WHERE sent < (CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + 259200000000) - 86400000000
                      ORDER BY sent LIMIT 1000) AS oldest
--- 52
-SELECT message_key FROM golden_outbox_claims WHERE message_key = x'6b6b31' AND blocked_since > 0 FOR UPDATE
 -- 53
+SELECT message_key FROM golden_outbox_claims WHERE message_key = x'6b6b31' AND blocked_since > 0 FOR UPDATE
+-- 54
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > x'' AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = x'') AND number < (CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + 259200000000) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 54
+-- 55
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > x'' AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = x'') AND number < CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 55
+-- 56
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6168656164' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'65' AND number <= @idempotent_outbox_floor
--- 56
+-- 57
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b686561646564' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'63' AND number <= @idempotent_outbox_floor
--- 57
+-- 58
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6b31' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'31' AND number <= @idempotent_outbox_floor
--- 58
+-- 59
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6b32' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'32' AND number <= @idempotent_outbox_floor
--- 59
+-- 60
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6b65796564' AND number <= @idempotent_outbox_floor
--- 60
+-- 61
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6b65796564' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'61' AND number <= @idempotent_outbox_floor
--- 61
+-- 62
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6c6f6e67' AND number <= @idempotent_outbox_floor
--- 62
+-- 63
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b6c6f6e67' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'67' AND number <= @idempotent_outbox_floor
--- 63
+-- 64
 SELECT number INTO @idempotent_outbox_floor FROM golden_outbox_counters WHERE message_key = x'';
          UPDATE golden_outbox_counters SET number = @idempotent_outbox_floor + 1
          WHERE message_key = x'6b747261636564' AND number <= @idempotent_outbox_floor;
 UPDATE golden_outbox_messages SET number = @idempotent_outbox_floor + 1
              WHERE id = x'64' AND number <= @idempotent_outbox_floor
--- 64
+-- 65
 SET @idempotent_outbox_0 = x'';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -345,7 +353,7 @@ SELECT @idempotent_outbox_7 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_6 ORDER BY message_key LIMIT 1);
 SELECT @idempotent_outbox_8 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_7 ORDER BY message_key LIMIT 1)
--- 65
+-- 66
 SET @idempotent_outbox_0 = x'6b07';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -360,7 +368,7 @@ SELECT @idempotent_outbox_5 := (SELECT message_key FROM golden_outbox_messages
 SELECT @idempotent_outbox_6 := (SELECT message_key FROM golden_outbox_messages
      …
 21416 bytes, sha256 88b83f943c944d563e438e4aad3440b4106385021452129c9174a850f7939f4a
--- 66
+-- 67
 SET @idempotent_outbox_0 = x'6b08';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -378,7 +386,7 @@ SELECT @idempotent_outbox_7 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_6 ORDER BY message_key LIMIT 1);
 SELECT @idempotent_outbox_8 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_7 ORDER BY message_key LIMIT 1)
--- 67
+-- 68
 SET @idempotent_outbox_0 = x'6b10';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -393,7 +401,7 @@ SELECT @idempotent_outbox_5 := (SELECT message_key FROM golden_outbox_messages
 SELECT @idempotent_outbox_6 := (SELECT message_key FROM golden_outbox_messages
      …
 21416 bytes, sha256 54494096f754af8af86c6d2f99fadc55662efb20f6288be6d7a505683f6f7501
--- 68
+-- 69
 SET @idempotent_outbox_0 = x'6b7a';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -408,7 +416,7 @@ SELECT @idempotent_outbox_5 := (SELECT message_key FROM golden_outbox_messages
 SELECT @idempotent_outbox_6 := (SELECT message_key FROM golden_outbox_messages
      …
 156776 bytes, sha256 02943cf55352e8af7231dfdc8580ba2fa4cd63ec4c91fa51bf724c61c604fc77
--- 69
+-- 70
 SET @idempotent_outbox_0 = x'6c26';
 SELECT @idempotent_outbox_1 := (SELECT message_key FROM golden_outbox_messages
                          WHERE message_key > @idempotent_outbox_0 ORDER BY message_key LIMIT 1);
@@ -423,22 +431,22 @@ SELECT @idempotent_outbox_5 := (SELECT message_key FROM golden_outbox_messages
 SELECT @idempotent_outbox_6 := (SELECT message_key FROM golden_outbox_messages
      …
 156776 bytes, sha256 b80b18728fc0e28608a632cbbcb31a874b42ccb8490693e40e69e98364e87e5c
--- 70
+-- 71
 START TRANSACTION;
 INSERT INTO golden_outbox_history (id, message_key, number, topic, headers, payload, traceparent, created, sent) SELECT id, message_key, number, topic, headers, payload, traceparent, created, CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) FROM golden_outbox_messages WHERE id IN (x'36') AND number IN (<number>) FOR UPDATE;
 DELETE FROM golden_outbox_messages WHERE id IN (x'36') AND number IN (<number>);
 COMMIT
--- 71
+-- 72
 START TRANSACTION;
 SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6b6b31') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'37' AND number = <number>) FOR UPDATE;
              UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number>, attempts = 1, attempted = x'37' WHERE token = <number> AND message_key IN (x'6b6b31') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'37' AND number = <number>);
 COMMIT
--- 72
+-- 73
 START TRANSACTION;
 SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6b6b31') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'37' AND number = <number>) FOR UPDATE;
              UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number>, attempts = 2, attempted = x'37', blocked_since = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED), reason = x'69742077617320726566757365643a206e6f' WHERE token = <number> AND message_key IN (x'6b6b31') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'37' AND number = <number>);
 COMMIT
--- 73
+-- 74
 START TRANSACTION;
 SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6b6b31') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'39' AND number = <number>) FOR UPDATE;
              INSERT INTO golden_outbox_rejected (id, message_key, number, topic, headers, payload, traceparent, created, rejected, reason)
@@ -446,7 +454,7 @@ SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_
              DELETE FROM golden_outbox_messages WHERE id = x'39' AND number = <number> AND EXISTS (SELECT 1 FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6b6b31'));
 UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number>, attempts = 0 WHERE token = <number> AND message_key IN (x'6b6b31');
 COMMIT
--- 74
+-- 75
 START TRANSACTION;
 SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6c1f') AND EXISTS (SELECT 1 FROM golden_outbox_messages WHERE id = x'3130' AND number = <number>) FOR UPDATE;
              INSERT INTO golden_outbox_rejected (id, message_key, number, topic, headers, payload, traceparent, created, rejected, reason)
@@ -454,13 +462,13 @@ SELECT message_key FROM golden_outbox_claims WHERE token = <number> AND message_
              DELETE FROM golden_outbox_messages WHERE id = x'3130' AND number = <number> AND EXISTS (SELECT 1 FROM golden_outbox_claims WHERE token = <number> AND message_key IN (x'6c1f'));
 UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number>, attempts = 0 WHERE token = <number> AND message_key IN (x'6c1f');
 COMMIT
--- 75
-UPDATE golden_outbox_claims SET lease_end = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number> WHERE token = <number>
 -- 76
-UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number> WHERE token = <number> AND message_key IN (x'6b6b31')
+UPDATE golden_outbox_claims SET lease_end = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number> WHERE token = <number>
 -- 77
-UPDATE golden_outbox_counters SET number = <number> WHERE message_key = x'' AND number < <number>
+UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) + <number> WHERE token = <number> AND message_key IN (x'6b6b31')
 -- 78
+UPDATE golden_outbox_counters SET number = <number> WHERE message_key = x'' AND number < <number>
+-- 79
 WITH walk (message_key) AS (SELECT x'6b6b31' UNION ALL SELECT x'6b6b32' UNION ALL SELECT x'6c33')
              SELECT first.topic, max(CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000) AS SIGNED) - first.created)
              FROM walk JOIN golden_outbox_messages AS first ON first.message_key = walk.message_key

@@ -97,22 +97,30 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
              WHERE claimed.blocked_since > 0 AND claimed.message_key > decode('', 'hex')  
-             ORDER BY claimed.message_key LIMIT 1000
+             ORDER BY claimed.message_key LIMIT 100
 -- 23
-SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
+SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
+                 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - claimed.blocked_since
+             FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
+               AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
+                   WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
+             WHERE claimed.blocked_since > 0 AND claimed.message_key > decode('', 'hex')  
+             ORDER BY claimed.message_key LIMIT 1000
 -- 24
-SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') LIMIT 1000) AS counted
+SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
 -- 25
+SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = decode('6b6b31', 'hex') LIMIT 1000) AS counted
+-- 26
 SELECT count(*) FROM golden_outbox_messages AS message WHERE message.id = decode('37', 'hex') AND message.message_key = decode('6b6b31', 'hex')
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier WHERE earlier.message_key = decode('6b6b31', 'hex')
                    ORDER BY earlier.number LIMIT 1)
--- 26
+-- 27
 SELECT count(CASE WHEN topic = decode('6f7264657273', 'hex') AND message_key = decode('6b6b65796564', 'hex') AND payload = decode('70616964', 'hex') THEN 1 END)
              FROM golden_outbox_messages WHERE id = decode('61', 'hex') HAVING count(*) > 0 
--- 27
+-- 28
 SELECT count(CASE WHEN topic = decode('6f7264657273', 'hex') AND message_key = decode('6b6c6f6e67', 'hex') AND payload = decode('0707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070…
 600243 bytes, sha256 c7f319ab7927f8e2f2eae2b97358f278e1e54f774c794b0c3e7e16e03f73f854
--- 28
+-- 29
 SELECT id, message_key, number, topic, headers, payload, attempts, traceparent FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
                      firsts.attempts, message.traceparent, sum(length(message.payload)) OVER (ORDER BY CASE WHEN message.message_key > decode('', 'hex') THEN 0 ELSE 1 END, message.message_key, message.id) AS bytes
@@ -125,22 +133,22 @@ SELECT id, message_key, number, topic, headers, payload, attempts, traceparent F
                      ORDER BY CASE WHEN message.message_key > decode('', 'hex') THEN 0 ELSE 1 END, message.message_key, message.id LIMIT 1000) AS firsts
                  JOIN golden_outbox_messages AS message ON message.id = firsts.id) AS sized
              WHERE bytes - length(payload) < 16777216 ORDER BY CASE WHEN message_key > decode('', 'hex') THEN 0 ELSE 1 END, message_key, id
--- 29
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
 -- 30
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
 -- 31
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+-- 32
 SELECT max(sent), count(*) FROM (SELECT sent FROM golden_outbox_history WHERE sent < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
                      ORDER BY sent LIMIT 1000) AS oldest
--- 32
-SELECT message_key FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0 FOR UPDATE
 -- 33
+SELECT message_key FROM golden_outbox_claims WHERE message_key = decode('6b6b31', 'hex') AND blocked_since > 0 FOR UPDATE
+-- 34
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = decode('', 'hex')) AND number < ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 34
+-- 35
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > decode('', 'hex') AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = decode('', 'hex')) AND number < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 35
+-- 36
 SELECT pg_advisory_xact_lock(hashtextextended('golden_outbox_schema', 7091));
 CREATE TABLE IF NOT EXISTS golden_outbox_schema (
     version bigint NOT NULL PRIMARY KEY,
@@ -212,48 +220,48 @@ CREATE TABLE IF NOT EXISTS golden_outbox_acts (
 INSERT INTO golden_outbox_counters (message_key, number) VALUES (decode('', 'hex'), 0) ON CONFLICT DO NOTHING;
 INSERT INTO golden_outbox_schema (version, usable_from) VALUES (2, 1) ON CONFLICT DO NOTHING;
 
--- 36
-UPDATE golden_outbox_claims SET lease_end = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number> WHERE token = <number>
 -- 37
-UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number> WHERE token = <number> AND message_key IN (decode('6b6b31', 'hex'))
+UPDATE golden_outbox_claims SET lease_end = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number> WHERE token = <number>
 -- 38
-UPDATE golden_outbox_counters SET number = <number> WHERE message_key = decode('', 'hex') AND number < <number>
+UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + <number> WHERE token = <number> AND message_key IN (decode('6b6b31', 'hex'))
 -- 39
+UPDATE golden_outbox_counters SET number = <number> WHERE message_key = decode('', 'hex') AND number < <number>
+-- 40
 WITH  written AS (
              INSERT INTO golden_outbox_messages (id, message_key, topic, headers, payload, traceparent, number, created)
              SELECT $1, $2, $3, $4, $5, $6, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 40
+-- 41
 WITH  written AS (
              INSERT INTO golden_outbox_messages (id, message_key, topic, headers, payload, traceparent, number, created)
              SELECT decode('3130', 'hex'), decode('6c1f', 'hex'), decode('6f7264657273', 'hex'), decode('', 'hex'), decode('70616964', 'hex'), NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 41
+-- 42
 WITH  written AS (
              INSERT INTO golden_outbox_messages (id, message_key, topic, headers, payload, traceparent, number, created)
              SELECT decode('33', 'hex'), decode('6c33', 'hex'), decode('6f7264657273', 'hex'), decode('', 'hex'), decode('70616964', 'hex'), NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 42
+-- 43
 WITH  written AS (
              INSERT INTO golden_outbox_messages (id, message_key, topic, headers, payload, traceparent, number, created)
              SELECT decode('62', 'hex'), decode('6c22', 'hex'), decode('6f7264657273', 'hex'), decode('', 'hex'), decode('70616964', 'hex'), NULL, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 43
+-- 44
 WITH  written AS (
              INSERT INTO golden_outbox_messages (id, message_key, topic, headers, payload, traceparent, number, created)
              SELECT decode('66', 'hex'), decode('6c26', 'hex'), decode('6f7264657273', 'hex'), decode('', 'hex'), decode('70616964', 'hex'), NULL, ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000), ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000) 
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000))
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 44
+-- 45
 WITH RECURSIVE walk (message_key, step) AS (
              SELECT (SELECT next.message_key FROM golden_outbox_messages AS next WHERE next.message_key > decode('', 'hex')
               ORDER BY next.message_key LIMIT 1), 1
@@ -264,7 +272,7 @@ WITH RECURSIVE walk (message_key, step) AS (
              CASE WHEN claimed.message_key IS NULL OR (claimed.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND claimed.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND claimed.blocked_since = 0) THEN 1::bigint ELSE 0::bigint END
          FROM walk LEFT JOIN golden_outbox_claims AS claimed ON claimed.message_key = walk.message_key
          WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key
--- 45
+-- 46
 WITH RECURSIVE walk (message_key, step) AS (
              SELECT (SELECT next.message_key FROM golden_outbox_messages AS next WHERE next.message_key > decode('6b08', 'hex')
               ORDER BY next.message_key LIMIT 1), 1
@@ -275,7 +283,7 @@ WITH RECURSIVE walk (message_key, step) AS (
              CASE WHEN claimed.message_key IS NULL OR (claimed.lease_end <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND claimed.next_attempt <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND claimed.blocked_since = 0) THEN 1::bigint ELSE 0::bigint END
          FROM walk LEFT JOIN golden_outbox_claims AS claimed ON claimed.message_key = walk.message_key
          WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key
--- 46
+-- 47
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT $2, greatest(((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000), 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -286,7 +294,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000))
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 47
+-- 48
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT $2, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -297,7 +305,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 48
+-- 49
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6168656164', 'hex'), greatest(((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000), 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -308,7 +316,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 259200000000))
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 49
+-- 50
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b686561646564', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -319,7 +327,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 50
+-- 51
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -330,7 +338,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 51
+-- 52
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -341,7 +349,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 52
+-- 53
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -352,7 +360,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 53
+-- 54
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -363,7 +371,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 54
+-- 55
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -374,7 +382,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 55
+-- 56
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -385,7 +393,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 56
+-- 57
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b31', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -396,7 +404,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 57
+-- 58
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b32', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -407,7 +415,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 58
+-- 59
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b6b65796564', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -418,7 +426,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 59
+-- 60
 WITH counted AS (
                      INSERT INTO golden_outbox_counters AS counter (message_key, number)
                      SELECT decode('6b747261636564', 'hex'), greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1 + (SELECT number FROM golden_outbox_counters WHERE message_key = ''::bytea))
@@ -429,7 +437,7 @@ WITH counted AS (
              ON CONFLICT (id) DO NOTHING RETURNING 1)
          SELECT CASE WHEN EXISTS (SELECT 1 FROM golden_outbox_relays WHERE sleeps_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
              THEN pg_notify('golden_outbox_messages', '')::text END FROM written
--- 60
+-- 61
 WITH walk (message_key) AS (VALUES (decode('6b6b31', 'hex')), (decode('6b6b32', 'hex')), (decode('6c33', 'hex')))
              SELECT first.topic, max((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - first.created)
              FROM walk JOIN golden_outbox_messages AS first ON first.message_key = walk.message_key

@@ -280,22 +280,30 @@ SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempte
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
                    WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
              WHERE claimed.blocked_since > 0 AND claimed.message_key > x''  
-             ORDER BY claimed.message_key LIMIT 1000
+             ORDER BY claimed.message_key LIMIT 100
 -- 41
-SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
+SELECT claimed.message_key, message.topic, coalesce(message.id, claimed.attempted), claimed.reason,
+                 CAST(unixepoch('subsec') * 1000000 AS INTEGER) - claimed.blocked_since
+             FROM golden_outbox_claims AS claimed LEFT JOIN golden_outbox_messages AS message ON message.message_key = claimed.message_key
+               AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier
+                   WHERE earlier.message_key = claimed.message_key ORDER BY earlier.number LIMIT 1)
+             WHERE claimed.blocked_since > 0 AND claimed.message_key > x''  
+             ORDER BY claimed.message_key LIMIT 1000
 -- 42
-SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = x'6b6b31' LIMIT 1000) AS counted
+SELECT coalesce(max(version), 0), coalesce(max(usable_from), 0) FROM golden_outbox_schema
 -- 43
+SELECT count(*) FROM (SELECT 1 FROM golden_outbox_messages WHERE message_key = x'6b6b31' LIMIT 1000) AS counted
+-- 44
 SELECT count(*) FROM golden_outbox_messages AS message WHERE message.id = x'37' AND message.message_key = x'6b6b31'
                AND message.number = (SELECT earlier.number FROM golden_outbox_messages AS earlier WHERE earlier.message_key = x'6b6b31'
                    ORDER BY earlier.number LIMIT 1)
--- 44
+-- 45
 SELECT count(CASE WHEN topic = x'6f7264657273' AND message_key = x'6b6b65796564' AND payload = x'70616964' THEN 1 END)
              FROM golden_outbox_messages WHERE id = x'61' HAVING count(*) > 0 
--- 45
+-- 46
 SELECT count(CASE WHEN topic = x'6f7264657273' AND message_key = x'6b6c6f6e67' AND payload = x'07070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070…
 600187 bytes, sha256 797a899a2242ca1887efc6cf1da1012d45d67dc18cb126a21b0b5df6ac628bb6
--- 46
+-- 47
 SELECT id, message_key, number, topic, headers, payload, attempts, traceparent FROM (
                  SELECT message.id, message.message_key, message.number, message.topic, message.headers, message.payload,
                      firsts.attempts, message.traceparent, sum(length(message.payload)) OVER (ORDER BY CASE WHEN message.message_key > x'' THEN 0 ELSE 1 END, message.message_key, message.id) AS bytes
@@ -308,28 +316,28 @@ SELECT id, message_key, number, topic, headers, payload, attempts, traceparent F
                      ORDER BY CASE WHEN message.message_key > x'' THEN 0 ELSE 1 END, message.message_key, message.id LIMIT 1000) AS firsts
                  JOIN golden_outbox_messages AS message ON message.id = firsts.id) AS sized
              WHERE bytes - length(payload) < 16777216 ORDER BY CASE WHEN message_key > x'' THEN 0 ELSE 1 END, message_key, id
--- 47
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < (CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 259200000000) - 86400000000
 -- 48
-SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < CAST(unixepoch('subsec') * 1000000 AS INTEGER) - 86400000000
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < (CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 259200000000) - 86400000000
 -- 49
+SELECT max(number) FROM golden_outbox_counters WHERE message_key > x'' AND number < CAST(unixepoch('subsec') * 1000000 AS INTEGER) - 86400000000
+-- 50
 SELECT max(sent), count(*) FROM (SELECT sent FROM golden_outbox_history WHERE sent < (CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 259200000000) - 86400000000
                      ORDER BY sent LIMIT 1000) AS oldest
--- 50
-SELECT message_key FROM golden_outbox_claims WHERE message_key = x'6b6b31' AND blocked_since > 0 
 -- 51
+SELECT message_key FROM golden_outbox_claims WHERE message_key = x'6b6b31' AND blocked_since > 0 
+-- 52
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > x'' AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = x'') AND number < (CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 259200000000) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 52
+-- 53
 SELECT message_key, number FROM golden_outbox_counters WHERE message_key > x'' AND number <= (SELECT number FROM golden_outbox_counters WHERE message_key = x'') AND number < CAST(unixepoch('subsec') * 1000000 AS INTEGER) - 86400000000
                  ORDER BY message_key LIMIT 1000
--- 53
-UPDATE golden_outbox_claims SET lease_end = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + <number> WHERE token = <number>
 -- 54
-UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + <number> WHERE token = <number> AND message_key IN (x'6b6b31')
+UPDATE golden_outbox_claims SET lease_end = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + <number> WHERE token = <number>
 -- 55
-UPDATE golden_outbox_counters SET number = <number> WHERE message_key = x'' AND number < <number>
+UPDATE golden_outbox_claims SET token = 0, lease_end = 0, next_attempt = CAST(unixepoch('subsec') * 1000000 AS INTEGER) + <number> WHERE token = <number> AND message_key IN (x'6b6b31')
 -- 56
+UPDATE golden_outbox_counters SET number = <number> WHERE message_key = x'' AND number < <number>
+-- 57
 WITH RECURSIVE walk (message_key, step) AS (
              SELECT (SELECT next.message_key FROM golden_outbox_messages AS next WHERE next.message_key > x''
               ORDER BY next.message_key LIMIT 1), 1
@@ -340,7 +348,7 @@ WITH RECURSIVE walk (message_key, step) AS (
              CASE WHEN claimed.message_key IS NULL OR (claimed.lease_end <= CAST(unixepoch('subsec') * 1000000 AS INTEGER) AND claimed.next_attempt <= CAST(unixepoch('subsec') * 1000000 AS INTEGER) AND claimed.blocked_since = 0) THEN 1 ELSE 0 END
          FROM walk LEFT JOIN golden_outbox_claims AS claimed ON claimed.message_key = walk.message_key
          WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key
--- 57
+-- 58
 WITH RECURSIVE walk (message_key, step) AS (
              SELECT (SELECT next.message_key FROM golden_outbox_messages AS next WHERE next.message_key > x'6b08'
               ORDER BY next.message_key LIMIT 1), 1
@@ -351,7 +359,7 @@ WITH RECURSIVE walk (message_key, step) AS (
              CASE WHEN claimed.message_key IS NULL OR (claimed.lease_end <= CAST(unixepoch('subsec') * 1000000 AS INTEGER) AND claimed.next_attempt <= CAST(unixepoch('subsec') * 1000000 AS INTEGER) AND claimed.blocked_since = 0) THEN 1 ELSE 0 END
          FROM walk LEFT JOIN golden_outbox_claims AS claimed ON claimed.message_key = walk.message_key
          WHERE walk.message_key IS NOT NULL ORDER BY walk.message_key
--- 58
+-- 59
 WITH walk (message_key) AS (VALUES (x'6b6b31'), (x'6b6b32'), (x'6c33'))
              SELECT first.topic, max(CAST(unixepoch('subsec') * 1000000 AS INTEGER) - first.created)
              FROM walk JOIN golden_outbox_messages AS first ON first.message_key = walk.message_key

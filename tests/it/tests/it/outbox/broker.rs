@@ -42,7 +42,7 @@ impl Broker {
         arrived.extend(batch.iter().cloned());
     }
 
-    pub(super) fn arrived(&self) -> Vec<Envelope> {
+    pub(crate) fn arrived(&self) -> Vec<Envelope> {
         self.arrived.lock().expect("nobody panics").clone()
     }
 

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, path::PathBuf, process, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, InFlight, StepContext, step,
+    BoxError, Error, Idempotency, InFlight, Status, StepContext, step,
     testing::{EffectLog, Fault, FaultyStore, Gate, On, StoreOperation},
 };
 use serde::{Deserialize, Serialize};
@@ -211,13 +211,15 @@ async fn undone_after_kill(survivor: &Survivor, spot: Spot) {
     let child = Process::stopped(&Role::Saga(saga.clone())).await;
     let had_decided = matches!(
         spot,
-        Spot::BeforeWrite(5..)
-            | Spot::AfterWrite(5..)
-            | Spot::AfterEnding(1)
-            | Spot::BeforeEnding(2)
-            | Spot::AfterEnding(2)
+        Spot::BeforeWrite(5..) | Spot::AfterWrite(5..) | Spot::AfterEnding(2)
     );
     child.kill().await;
+    // A heartbeat may have moved the record, so that the ending that was seen first is refused.
+    let key = &saga.key;
+    let status = survivor.idem.lookup("processes.trip", None::<&str>, key);
+    let stands = status.await.expect("the store answers");
+    let stands = matches!(stands, Status::Undoing { .. } | Status::Failed(_));
+    assert!(stands || !had_decided, "{spot:?}");
     for _ in 0..2 {
         let answer = saga.call(&survivor.idem, None).await;
         assert_eq!(answer, Err(BookError::Refused), "{spot:?}");
@@ -231,7 +233,7 @@ async fn undone_after_kill(survivor: &Survivor, spot: Spot) {
         assert!(asked <= 2, "{spot:?}: {name}: one more for the kill");
     }
     let forward = saga.of_process(process::id());
-    if had_decided {
+    if stands {
         let only_undos = forward.iter().all(|what| what.starts_with("undo "));
         assert!(only_undos, "{spot:?}: {forward:?}");
     }

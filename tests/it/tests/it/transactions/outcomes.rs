@@ -82,7 +82,7 @@ async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
     let placed = sold_out(&shop, &idem, &mut transaction).await;
 
     assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
-    assert_eq!(log.answers(), [CallOutcome::RolledBack]);
+    assert_eq!(log.answers(), [CallOutcome::Released]);
 }
 
 /// Its rows are undone, and a retry runs it again.
