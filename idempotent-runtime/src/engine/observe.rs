@@ -60,8 +60,8 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// Returns whether it is to be told of the calls of the store. It is asked once, when the handle
-    /// is built. The default is no: then no call is measured.
+    /// Returns whether it wants the calls of the store. It is asked once, when the handle is built.
+    /// The default is no: then no call is measured.
     fn wants_store_events(&self) -> bool {
         false
     }
@@ -95,13 +95,13 @@ pub struct RecordEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordChange {
-    /// A first claim stands: the body is about to run.
+    /// A first claim is written: the body is about to run.
     Claimed,
-    /// A claim over a holder that vanished stands: the body is about to run again.
+    /// A claim over a holder that vanished is written: the body is about to run again.
     TakenOver,
-    /// A claim over a holder that vanished stands: the reconciling function is about to be asked.
+    /// A claim over a holder that vanished is written: the reconciling function is about to run.
     Reconciling,
-    /// A claim of a larger number stands over one whose holder vanished, and which may never run.
+    /// A claim of a larger number is written over one whose holder vanished, which may never run.
     Passed,
     /// Another transaction was in the way of a call's own, and it is tried again.
     TriedAgain,
@@ -109,9 +109,9 @@ pub enum RecordChange {
     Waiting,
     /// The outcome is recorded.
     Recorded,
-    /// The outcome is written in a transaction of the application's: it stands if that commits.
+    /// The outcome is written in a transaction of the application's: it counts if that commits.
     Staged,
-    /// The body ran in a transaction of its own, which was rolled back: nothing of the call stands.
+    /// The body ran in a transaction of its own, which was rolled back: nothing of the call is left.
     RolledBack,
     /// The outcome is recorded as *done, not replayable*.
     RecordedNotReplayable,
@@ -143,7 +143,7 @@ pub enum RecordChange {
 }
 
 impl RecordChange {
-    /// The change that observers are told of for a claim that stands.
+    /// Returns the change that observers hear of for a claim that was written.
     pub(crate) fn of_claim(meaning: Meaning, passes: bool) -> Self {
         match meaning {
             Meaning::Reconcile => Self::Reconciling,

@@ -7,6 +7,7 @@
 //! back, and none touches what a living process holds.
 
 mod acts;
+mod attention;
 mod cursor;
 mod explain;
 mod filter;
@@ -19,9 +20,9 @@ mod settle;
 mod settle_step;
 mod steps;
 
+pub(crate) use self::attention::attention_at_hand;
 #[doc(hidden)]
 pub use self::operations::__assert_operations;
-pub(crate) use self::records::attention_at_hand;
 pub use self::{
     acts::{InvalidateRecord, ResumeRecord},
     cursor::{InvalidCursor, RecordCursor},

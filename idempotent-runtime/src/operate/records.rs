@@ -19,30 +19,13 @@ use crate::{
 };
 
 /// How many records a page looks at, and how many a count counts.
-const MOST: u32 = 10_000;
+pub(super) const MOST: u32 = 10_000;
 
 /// How many handfuls one page takes at most: keys of other programs may stand between the records.
 const MOST_HANDFULS: u32 = 1_000;
 
 /// How many records a page looks at in any case, so that a damaged one does not fill it.
 const LEAST: u32 = 100;
-
-/// The first 10,000 records that need somebody, and whether there may be more; `None` if no index
-/// leads to them.
-pub(crate) async fn attention_at_hand(
-    handle: &Idempotency,
-) -> Result<Option<(ListedPage, bool)>, StoreError> {
-    let Some(lists) = handle.store().lists() else {
-        return Ok(None);
-    };
-    let listing = lists.list(ListOrder::Attention, None, MOST + 1);
-    Ok(listing.await?.map(|mut page| {
-        let most = MOST as usize;
-        let is_capped = !page.is_last || page.records.len() > most;
-        page.records.truncate(most);
-        (page, is_capped)
-    }))
-}
 
 /// Lists records: [`Idempotency::records`] makes it. Without a filter it lists all of them.
 ///

@@ -95,8 +95,8 @@ impl<DB: OutboxDatabase> Outbox<DB> {
         format!("{place} {}", self.tables.messages)
     }
 
-    /// The queries for the messages that wait, with the age of the oldest one, and for the keys that
-    /// are parked: each topic by topic.
+    /// Two queries that count topic by topic: the messages that wait, with the age of the oldest
+    /// one, and the keys that are parked.
     fn topic_queries(&self) -> (String, String) {
         let Tables {
             messages, claims, ..

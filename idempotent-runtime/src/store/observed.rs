@@ -83,8 +83,8 @@ impl StoreAction {
     }
 }
 
-/// A call of a store that was answered, or failed. One that was dropped is not told of, except for a
-/// heartbeat: the holder gives it up when it takes too long.
+/// A call of a store that was answered, or failed. A call that was dropped has no event, except for
+/// a heartbeat, which its holder gives up if it takes too long.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StoreEvent {

@@ -87,13 +87,14 @@ impl Idempotency {
     /// oldest has, how far the store's clock is ahead, and how much waits in the outboxes that it
     /// is given.
     ///
-    /// Any number of processes may each start one, and a process needs one. Of those that read the
-    /// same outboxes, one reads at a time, and the others tell nothing: a record of the operation
-    /// `operations:sampler` says which one. When it is gone, or cannot read, another one reads after
-    /// three intervals at most. A reading is told whole or not at all. It costs two round trips for
-    /// the turn, two for the store and two for each outbox. It counts 10,000 records and messages at
-    /// most; a store that has no index of the records which need somebody has no
-    /// [`Sample::Attention`].
+    /// Every process may start one, and needs no more than one. Among samplers of the same outboxes,
+    /// one process reads at a time, and the others show nothing: a record of the operation
+    /// `operations:sampler` names the process. If that process is gone, or cannot read, another one
+    /// reads after three intervals at most.
+    ///
+    /// A reading is shown whole or not at all. It costs two round trips for the turn, two for the
+    /// store, and two for each outbox. It counts 10,000 records and messages at most. A store that
+    /// has no index of the records which need somebody has no [`Sample::Attention`].
     ///
     /// # Examples
     ///

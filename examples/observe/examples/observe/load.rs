@@ -257,7 +257,7 @@ enum TripError {
     Idempotency(#[from] Error),
 }
 
-/// What the metrics must show after so many rounds.
+/// Returns the samples that the metrics must show after so many rounds.
 pub fn expected(rounds: u32) -> Vec<(String, f64)> {
     let calls = |operation, outcome| {
         format!(r#"idempotent_calls_total{{operation="{operation}",outcome="{outcome}"}}"#)

@@ -108,7 +108,7 @@ impl Observers {
         self.tell(|observer| observer.purged(&Purged { deleted, failure }));
     }
 
-    /// What tells of the calls of a store, if an observer wants that.
+    /// Returns the observer of the store's calls, if an observer of the handle wants them.
     pub(crate) fn of_store(&self, timer: &Arc<dyn Timer>) -> Option<StoreObserver> {
         let wants = self.list.iter().filter(|it| it.wants_store_events());
         let observers = Self {

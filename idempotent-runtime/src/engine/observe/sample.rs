@@ -1,4 +1,4 @@
-//! What a sampler reads.
+//! The readings of a sampler.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub enum Sample<'a> {
         /// How many microseconds it is ahead of this process's, negative where it is behind.
         ahead_micros: i64,
     },
-    /// All readings are too old to show: the last one is older than three intervals, another
+    /// No reading is new enough to show: the last one is older than three intervals, another
     /// process reads now, or the sampler is gone.
     Outdated,
 }

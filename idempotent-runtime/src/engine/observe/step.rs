@@ -1,4 +1,4 @@
-//! What became of a step, or of its undo.
+//! The ends of steps, and of their undos.
 
 use crate::identity::RecordId;
 

@@ -88,9 +88,10 @@ impl Failures {
         }
     }
 
-    /// Notes what became of a batch, for which the publisher took so long, and returns the pauses after its failures. An outage costs no
-    /// attempt; a rejection does, and so does any other failure of a message that failed by itself
-    /// where another message of the topic was confirmed since it failed before.
+    /// Notes the results of a batch, for which the publisher took `elapsed`. Returns the pauses after
+    /// its failures. An outage costs no attempt. A rejection does, and so does any other failure of a
+    /// message that failed by itself, if another message of the topic was confirmed since it failed
+    /// before.
     pub(super) fn settle(
         &mut self,
         (confirmed, elapsed): (&[&Envelope], Duration),
@@ -173,8 +174,8 @@ impl Failures {
         self.observers.outbox(&ended);
     }
 
-    /// Tells observers of keys that other relays have parked. Where that cannot be read, the work of
-    /// the relay fails, too, and is tried again.
+    /// Tells observers of keys that other relays have parked. If they cannot be read, the work of the
+    /// relay fails, too, and is tried again.
     pub(super) async fn tell_of_parked<DB: OutboxDatabase>(&self, outbox: &Outbox<DB>) {
         let parked = outbox.parked().limit(PARKED_AT_START).await;
         for key in parked.unwrap_or_default() {

@@ -30,9 +30,10 @@ const BUCKETS: [f64; 17] = [
     30.0, 60.0,
 ];
 
-/// Counts and measures what a handle does, for a recorder of `metrics`. Several handles of a process
-/// may each have one: the counts add up. The gauges do not, so start one
-/// [sampler](crate::Idempotency::sampler) in a process.
+/// Counts and measures what a handle does, for a recorder of `metrics`.
+///
+/// Several handles of a process may each have one: the counts add up. The gauges do not, so start
+/// one [sampler](crate::Idempotency::sampler) in a process.
 ///
 /// # Examples
 ///
@@ -74,8 +75,8 @@ impl MetricsObserver {
     }
 
     /// Returns the bounds for histograms, in seconds, from 0.5 ms to 60 s. Give them to the
-    /// recorder: without bounds, Prometheus shows a histogram as a summary, which cannot be added up
-    /// over processes.
+    /// recorder: without bounds, Prometheus shows a histogram as a summary, and summaries of several
+    /// processes cannot be added up.
     #[must_use]
     pub fn buckets() -> &'static [f64] {
         &BUCKETS

@@ -91,8 +91,8 @@ fn key(metric: &Metric, values: &[&str]) -> Key {
     Key::from_parts(metric.name, labels.collect::<Vec<_>>())
 }
 
-/// Whether this is the recorder of the facade itself, which keeps nothing. It is the one that has no
-/// state; one of a program's that has none either is warned of without need.
+/// Whether this is the recorder of the facade itself, which keeps nothing and so has no size. A
+/// program's own recorder without a field is taken for it, and warned of without need.
 fn is_noop(recorder: &dyn Recorder) -> bool {
     size_of_val(recorder) == 0
 }

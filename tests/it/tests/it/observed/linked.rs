@@ -1,7 +1,5 @@
 //! Spans that link to the one that stored what they found, by OpenTelemetry.
 
-use std::time::Duration;
-
 use idempotent_runtime::{
     CallReport, Error, Idempotency, MemoryStore,
     outbox::{Envelope, Outbox},
@@ -133,7 +131,7 @@ async fn a_relay_and_a_consumer_link_to_the_span_that_sent_the_message() {
         .await
         .expect("it starts");
     while broker.by_key().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
     relay.stop().await;
     let sent = own(&spans.named("request")[0]);
