@@ -141,7 +141,9 @@ async fn calls_are_counted_and_timed(world: World) {
     assert_eq!(pay(&next, "stale", open()).await, Ok(1));
     gate.open();
     assert_eq!(stale.await.expect("it does not panic"), Ok(1));
-    scrape.assert(r#"idempotent_leases_lost_total{operation="pay"}"#, 1.0);
+    // Observers are told one after another, on the heartbeat thread.
+    let lost = r#"idempotent_leases_lost_total{operation="pay"}"#;
+    sampled::until(&scrape, lost, |it| it == Some(1.0)).await;
     scrape.assert(r#"idempotent_takeovers_total{operation="pay"}"#, 0.0);
     owner.store.heal();
 
