@@ -14,6 +14,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use crate::journal::resume::PendingCall;
 use crate::journal::unjournaled::Undecided;
 use crate::journal::{ClientJournal, CorruptEntry, EntryId, MemoryJournal};
+use crate::observe::{ClientObserver, Observers};
 use crate::policy::limits::{Budget, Limits};
 use crate::policy::profile::{Profile, Support};
 use crate::policy::redirect;
@@ -59,6 +60,7 @@ pub struct IdempotencyKeys {
 pub struct KeysBuilder {
     settings: Settings,
     journal: Option<Arc<dyn ClientJournal>>,
+    observers: Observers,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
 }
@@ -83,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Arc<dyn ClientJournal>,
     /// The journal is the application's, and keeps every call that has a key.
     pub(crate) journals_all: bool,
+    pub(crate) observers: Observers,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) undecided: Undecided,
@@ -113,6 +116,7 @@ impl IdempotencyKeys {
                 max_journaled: 1 << 16,
             },
             journal: None,
+            observers: Observers::default(),
             clock: Arc::new(SystemClock),
             timer: Arc::new(TokioTimer::new()),
         }
@@ -231,6 +235,9 @@ impl KeysBuilder {
         /// intent.
         max_journaled_body(it, bytes: usize) { it.settings.max_journaled = bytes }
 
+        /// Has `observer` learn how calls go. There may be several.
+        observer(it, observer: impl ClientObserver) { it.observers.add(Arc::new(observer)) }
+
         /// Sets the clock by which keys grow old.
         clock(it, clock: impl Clock + 'static) { it.clock = Arc::new(clock) }
 
@@ -267,6 +274,7 @@ impl KeysBuilder {
             settings: self.settings,
             journal,
             journals_all,
+            observers: self.observers,
             clock: self.clock,
             timer: self.timer,
             undecided: Undecided::default(),

@@ -8,9 +8,14 @@ mod in_flight;
 pub mod journal;
 mod key;
 mod keys;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
+pub mod observe;
 mod outcome;
 mod policy;
 mod problem;
+mod sampler;
 mod wire;
 
 #[cfg(feature = "sqlite")]
@@ -22,6 +27,8 @@ pub use self::{
     journal::{ClientJournal, MemoryJournal, PendingCall, Resend},
     key::{ClientKey, InvalidClientKey, KeyStyle, LONGEST_KEY},
     keys::{IdempotencyKeys, KeysBuilder},
+    observe::ClientObserver,
     outcome::{ClientOutcome, KeyStatus, Origin},
     policy::{Budget, Conflict, Limits, Profile, StopReason, Support},
+    sampler::Sampler,
 };

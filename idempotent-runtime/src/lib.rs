@@ -239,6 +239,12 @@ pub mod __client {
         value::setters,
     };
 
+    #[cfg(feature = "metrics")]
+    pub use crate::telemetry::metrics::{
+        family::{Family, Shown},
+        recorder::Source,
+    };
+
     #[cfg(feature = "_sql")]
     pub use crate::store::{
         spawned::spawned,

@@ -53,7 +53,7 @@ fn all_features() -> String {
     let named = FEATURES.iter().filter(|feature| !feature.is_empty());
     let named: Vec<_> = named
         .map(|feature| format!("idempotent-runtime/{feature}"))
-        .chain(["idempotent-client/sqlite".to_owned()])
+        .chain(["metrics", "sqlite"].map(|feature| format!("idempotent-client/{feature}")))
         .collect();
     format!("--features {}", named.join(","))
 }
@@ -106,6 +106,7 @@ pub(crate) fn lint() -> Vec<Step> {
         alone(title, "idempotent-runtime", feature)
     }));
     steps.push(alone("the client", "idempotent-client", ""));
+    steps.push(alone("its metrics", "idempotent-client", "metrics"));
     steps.push(fuzz());
     let mut docs = step(
         "documentation",

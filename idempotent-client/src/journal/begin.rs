@@ -82,6 +82,10 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             return Err(too_late(keyed).into());
         }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
+            // A retry outside goes on with what this process has begun.
+            if standing.ending.is_none() && !keyed.was_sent {
+                sending.watched.resumes(keyed.age);
+            }
             keyed.journaled &= !is_anothers;
             let written = standing.headers.get(&sending.profile.header);
             let written = written.filter(|_| !(is_anothers && keyed.written));

@@ -207,6 +207,13 @@ impl ClientJournal for MemoryJournal {
             .collect())
     }
 
+    async fn count_unfinished(&self, limit: u32) -> Result<(u64, Option<Time>), StoreError> {
+        let calls = lock(&self.calls);
+        let open = calls.entries.values().filter(|it| it.ending.is_none());
+        let oldest = open.clone().map(|it| it.created).min();
+        Ok(((open.count() as u64).min(limit.into()), oldest))
+    }
+
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
         let mut calls = lock(&self.calls);
         let mut old = calls.oldest(|entry| entry.ending.is_some() && entry.created < before);

@@ -92,6 +92,15 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// over.
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError>;
 
+    /// Counts the entries without an ending, `limit` of them at most, and returns when the key of
+    /// the oldest one was made. A sampler asks for it again and again. A journal that does not
+    /// count them by itself lists them.
+    async fn count_unfinished(&self, limit: u32) -> Result<(u64, Option<Time>), StoreError> {
+        let listed = self.unfinished(limit).await?;
+        let created = listed.iter().flatten().map(|entry| entry.created);
+        Ok((listed.len() as u64, created.min()))
+    }
+
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and
     /// says how many.
     ///
@@ -139,6 +148,10 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
 
     async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         (**self).unfinished(limit).await
+    }
+
+    async fn count_unfinished(&self, limit: u32) -> Result<(u64, Option<Time>), StoreError> {
+        (**self).count_unfinished(limit).await
     }
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {

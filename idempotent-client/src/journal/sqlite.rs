@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use sqlx::{
-    AssertSqlSafe, Executor as _, SqlitePool,
+    AssertSqlSafe, Executor as _, Row as _, SqlitePool,
     query::Query,
     sqlite::{
         Sqlite, SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow,
@@ -273,6 +273,24 @@ impl ClientJournal for SqliteJournal {
             entry.map_err(|source| damaged(row, &table, source))
         });
         Ok(listed.collect())
+    }
+
+    async fn count_unfinished(&self, limit: u32) -> Result<(u64, Option<Time>), StoreError> {
+        const DOING: &str = "counting the open calls of the journal";
+        let prefix = &self.prefix;
+        let text = format!(
+            "SELECT count(*), min(created) FROM \
+             (SELECT created FROM {prefix}calls WHERE ending IS NULL ORDER BY created LIMIT ?)"
+        );
+        let rows = self.run(DOING, sqlx::query(sent(text)).bind(limit)).await?;
+        let failed = |error| sqlite_failure(error, DOING);
+        let row = rows
+            .first()
+            .ok_or(sqlx::Error::RowNotFound)
+            .map_err(failed)?;
+        let count: i64 = row.try_get(0).map_err(failed)?;
+        let oldest: Option<i64> = row.try_get(1).map_err(failed)?;
+        Ok((count.unsigned_abs(), oldest.map(Time::from_micros)))
     }
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {

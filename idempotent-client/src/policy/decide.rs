@@ -131,6 +131,16 @@ pub(crate) enum Next {
     Stop(Stopped),
 }
 
+impl Next {
+    /// The pause before the next attempt, if there is to be one.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        match self {
+            Next::RetryAfter(pause) => Some(*pause),
+            Next::Return | Next::GiveUp(_) | Next::Stop(_) => None,
+        }
+    }
+}
+
 /// Why a call stops without an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {

@@ -10,6 +10,7 @@ use reqwest_middleware::{Error, Next, Result};
 use crate::error::ClientError;
 use crate::headers::is_replayed;
 use crate::journal::finish::{self, Meaning};
+use crate::observe::AttemptResult;
 use crate::outcome::KeyStatus;
 use crate::policy::decide::{self, Observed, Progress, Protection};
 use crate::policy::profile::Support;
@@ -41,11 +42,15 @@ impl Sending<'_> {
         }
         loop {
             self.attempts += 1;
+            let sent = self.watched.sends();
             let request = self.request.next();
             let attempted = self.bounded(request, extensions, next.clone()).await;
-            let attempted = self.goes_on_after(attempted)?;
+            let attempted = self.goes_on_after(attempted, sent)?;
             let observed = self.observe(&attempted);
-            match self.decide(&observed) {
+            let decided = self.decide(&observed);
+            self.watched
+                .attempted(sent, (&observed).into(), decided.pause());
+            match decided {
                 decide::Next::Return => {
                     let meaning = finish::meaning(&attempted);
                     if meaning == Meaning::Outcome {
@@ -58,15 +63,10 @@ impl Sending<'_> {
                 }
                 decide::Next::Stop(stopped) => return self.stop(stopped, attempted).await,
                 decide::Next::RetryAfter(pause) => {
-                    tracing::debug!(
-                        attempt = self.attempts,
-                        ?pause,
-                        "sending the call again, with the same key"
-                    );
                     if observed.is_running() {
                         self.waits += 1;
                     } else {
-                        self.inner.withdraw(&self.origin);
+                        self.inner.withdraw(self.origin);
                     }
                     self.inner.timer.sleep(pause).await;
                     if let Some(stopped) = decide::too_old(self.profile, &self.progress()) {
@@ -78,7 +78,7 @@ impl Sending<'_> {
     }
 
     /// The attempt, unless it has left the origin or changed its body: then the call ends.
-    fn goes_on_after(&mut self, attempted: Attempted) -> Result<Attempted> {
+    fn goes_on_after(&mut self, attempted: Attempted, sent: Duration) -> Result<Attempted> {
         let has_changed = matches!(
             &attempted,
             Attempted::Failed(error) if failure::causes(error).any(<dyn StdError>::is::<Changed>)
@@ -86,6 +86,7 @@ impl Sending<'_> {
         let has_left = self.left_origin(&attempted);
         match self.keyed.take_if(|_| has_left || has_changed) {
             Some(keyed) => {
+                self.watched.attempted(sent, AttemptResult::Failed, None);
                 let call = self.ended(&keyed, attempted);
                 Err(match has_left {
                     true => ClientError::LeftOrigin { call },
@@ -202,7 +203,7 @@ impl Sending<'_> {
             led_on: self.led_on.load(Ordering::Relaxed),
             was_early: self.was_early,
             repeatable: self.request.is_repeatable(),
-            budget_left: self.inner.has_budget(&self.origin),
+            budget_left: self.inner.has_budget(self.origin),
         }
     }
 
@@ -219,7 +220,7 @@ impl Sending<'_> {
     /// The server's own word counts for more than the profile.
     pub(crate) fn protection(&self) -> Protection {
         let has_key = self.protection.is_key();
-        if has_key && self.inner.ignores_keys(&self.origin) {
+        if has_key && self.inner.ignores_keys(self.origin) {
             Protection::of(self.request.request().method()).with_key(Support::Undeclared)
         } else {
             self.protection
@@ -235,7 +236,7 @@ impl Sending<'_> {
         match attempted {
             Attempted::Answered(read) => {
                 if self.keyed.is_some() && read.key_status() == KeyStatus::Ignored {
-                    self.inner.note_ignored_key(&self.origin);
+                    self.inner.note_ignored_key(self.origin);
                 }
                 Observed::Answer(read.answered(self.profile, &*self.inner.clock))
             }

@@ -98,7 +98,7 @@ impl Sending<'_> {
                 if let Attempted::Answered(read) = &attempted
                     && read.problem().kind.is_some()
                 {
-                    self.inner.note_ignored_key(&self.origin);
+                    self.inner.note_ignored_key(self.origin);
                 }
                 if !self.may_have_happened {
                     may_be_told = finish::nothing_happened(&self, &keyed).await;

@@ -8,6 +8,7 @@ use std::{
 use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Error, Next, Result};
+use tracing::Instrument as _;
 
 use crate::call::{ClientCall, Intent, Keyed, Source};
 use crate::error::{CallSummary, ClientError};
@@ -18,6 +19,7 @@ use crate::journal::caller::caller;
 use crate::journal::resume::Resumed;
 use crate::key::{ClientKey, InvalidClientKey};
 use crate::keys::Inner;
+use crate::observe::Watched;
 use crate::policy::decide::{Protection, StopReason};
 use crate::policy::profile::{Profile, Support};
 use crate::wire::body::Repeatable;
@@ -29,8 +31,9 @@ use idempotent_runtime::Time;
 #[derive(Debug)]
 pub(crate) struct Sending<'a> {
     pub(crate) inner: &'a Arc<Inner>,
+    pub(crate) watched: &'a Watched,
     pub(crate) profile: &'a Profile,
-    pub(crate) origin: String,
+    pub(crate) origin: &'a str,
     pub(crate) call: ClientCall,
     pub(crate) request: Repeatable,
     pub(crate) keyed: Option<KeyedCall>,
@@ -83,14 +86,29 @@ impl KeyedCall {
 
 pub(crate) async fn send(
     inner: &Arc<Inner>,
+    request: Request,
+    extensions: &mut Extensions,
+    next: Next<'_>,
+) -> Result<Response> {
+    let watched = Watched::new(&inner.observers, &inner.timer, &request);
+    let span = watched.span().clone();
+    let sent = send_watched(inner, &watched, request, extensions, next);
+    let sent = sent.instrument(span).await;
+    watched.ends(&sent);
+    sent
+}
+
+async fn send_watched(
+    inner: &Arc<Inner>,
+    watched: &Watched,
     mut request: Request,
     extensions: &mut Extensions,
     next: Next<'_>,
 ) -> Result<Response> {
-    let begun = inner.timer.now();
+    let begun = watched.begun();
     let call = extensions.get::<ClientCall>().cloned().unwrap_or_default();
-    let origin = request.url().origin().ascii_serialization();
-    let profile = inner.settings.profile(&origin);
+    let origin = watched.server();
+    let profile = inner.settings.profile(origin);
     let resumed = Resumed::settle(extensions, request.headers_mut());
     let written = written_key(&request, &profile.header)?;
     let wants_key = wants_key(&call, request.method(), written.as_ref());
@@ -106,6 +124,7 @@ pub(crate) async fn send(
     let request = read.ok_or(ClientError::BodyTimedOut)??;
     let mut sending = Sending {
         inner,
+        watched,
         profile,
         protection: Protection::of(request.request().method()),
         deadline,
@@ -124,7 +143,7 @@ pub(crate) async fn send(
     if wants_key && let Some(stored) = sending.give_key(written, extensions).await? {
         return Ok(stored);
     }
-    sending.inner.deposit(&sending.origin);
+    inner.deposit(origin);
     sending.attempt_until_known(extensions, next).await
 }
 
@@ -205,7 +224,7 @@ impl Sending<'_> {
         let was_sent = outer_retry::was_sent(extensions, digest, &key);
         outer_retry::put(extensions, digest, &key, since);
         let id = EntryId {
-            origin: self.origin.clone(),
+            origin: self.origin.to_owned(),
             account,
             key,
         };

@@ -79,10 +79,13 @@ pub(super) const HOUSES: &[House] = &[
             &["policy"],
             &["call"],
             &["error"],
+            &["observe"],
+            &["metrics"],
             &["journal"],
             &["in_flight"],
             &["wire"],
             &["keys"],
+            &["sampler"],
         ],
         known: &[
             ("in_flight", "keys"),

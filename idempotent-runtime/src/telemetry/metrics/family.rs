@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use crate::value::lock;
+use crate::value::{lock, opaque};
 
 /// How many values of a label are shown. All others share the last one.
 const MOST: usize = 200;
@@ -15,7 +15,7 @@ pub(super) const OTHER: &str = "other";
 
 /// The values of each label that a recorder shows.
 #[derive(Debug, Default)]
-pub(super) struct Shown(Mutex<BTreeMap<&'static str, BTreeSet<Box<str>>>>);
+pub struct Shown(Mutex<BTreeMap<&'static str, BTreeSet<Box<str>>>>);
 
 impl Shown {
     /// The value that is shown of a label for this one.
@@ -42,14 +42,17 @@ impl Shown {
 }
 
 /// A handle for each value of one label.
-pub(super) struct Family<T> {
+pub struct Family<T> {
     label: &'static str,
     shown: Arc<Shown>,
     kept: RwLock<HashMap<Box<str>, Arc<T>>>,
 }
 
+opaque!(Family<T>);
+
 impl<T> Family<T> {
-    pub(super) fn new(label: &'static str, shown: &Arc<Shown>) -> Self {
+    /// Begins without a handle.
+    pub fn new(label: &'static str, shown: &Arc<Shown>) -> Self {
         Self {
             label,
             shown: Arc::clone(shown),
@@ -59,7 +62,7 @@ impl<T> Family<T> {
 
     /// Uses the handle of this value, which is made where it is missing, and the value that the
     /// metrics show. No lock is held meanwhile.
-    pub(super) fn with<R>(
+    pub fn with<R>(
         &self,
         value: &str,
         make: impl FnOnce(&str) -> T,

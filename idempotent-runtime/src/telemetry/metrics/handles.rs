@@ -82,7 +82,7 @@ struct Sampled {
 
 impl Handles {
     pub(super) fn new(source: Source) -> Self {
-        source.describe();
+        source.describe(table::METRICS);
         let shown = source.shown();
         Self {
             operations: Family::new("operation", &shown),

@@ -4,9 +4,9 @@
 //! first, such as that of `metrics-exporter-prometheus`. [The guide](crate::guide::metrics) has a
 //! listing and the table of all metrics.
 
-mod family;
+pub(crate) mod family;
 mod handles;
-mod recorder;
+pub(crate) mod recorder;
 mod table;
 #[cfg(test)]
 mod tests;

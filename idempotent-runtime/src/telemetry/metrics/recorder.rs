@@ -9,8 +9,9 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, R
 
 use super::{
     family::Shown,
-    table::{METRICS, Metric, MetricKind},
+    table::{Metric, MetricKind},
 };
+use crate::value::opaque;
 
 const METADATA: Metadata<'static> = Metadata::new("idempotent", Level::INFO, None);
 
@@ -18,15 +19,18 @@ const METADATA: Metadata<'static> = Metadata::new("idempotent", Level::INFO, Non
 static SHOWN: LazyLock<Arc<Shown>> = LazyLock::new(Arc::default);
 
 /// Where the recorder comes from.
-pub(super) enum Source {
+pub enum Source {
     /// The one that is installed when a metric is first counted.
     Installed,
+    /// This one.
     Own(Box<dyn Recorder + Send + Sync>),
 }
 
+opaque!(Source);
+
 impl Source {
     /// The values of labels that the recorder shows, of all observers over it.
-    pub(super) fn shown(&self) -> Arc<Shown> {
+    pub fn shown(&self) -> Arc<Shown> {
         match self {
             Self::Installed => Arc::clone(&SHOWN),
             Self::Own(_) => Arc::default(),
@@ -41,7 +45,7 @@ impl Source {
     }
 
     /// Warns, once in a process, if no recorder is installed.
-    pub(super) fn warn_if_missing(&self) {
+    pub fn warn_if_missing(&self) {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let is_missing = self.with(is_noop);
         if is_missing && !WARNED.swap(true, Ordering::Relaxed) {
@@ -51,10 +55,10 @@ impl Source {
         }
     }
 
-    /// Describes every metric of the table.
-    pub(super) fn describe(&self) {
+    /// Describes every metric of a table.
+    pub fn describe(&self, table: &[Metric]) {
         self.with(|recorder| {
-            for metric in METRICS {
+            for metric in table {
                 let (name, unit) = (KeyName::from_const_str(metric.name), Some(metric.unit()));
                 let help = metric.help.into();
                 match metric.kind {
@@ -66,17 +70,20 @@ impl Source {
         });
     }
 
-    pub(super) fn counter(&self, metric: &Metric, values: &[&str]) -> Counter {
+    /// The counter with these values of its labels.
+    pub fn counter(&self, metric: &Metric, values: &[&str]) -> Counter {
         let key = key(metric, values);
         self.with(|recorder| recorder.register_counter(&key, &METADATA))
     }
 
-    pub(super) fn gauge(&self, metric: &Metric, values: &[&str]) -> Gauge {
+    /// The gauge with these values of its labels.
+    pub fn gauge(&self, metric: &Metric, values: &[&str]) -> Gauge {
         let key = key(metric, values);
         self.with(|recorder| recorder.register_gauge(&key, &METADATA))
     }
 
-    pub(super) fn histogram(&self, metric: &Metric, values: &[&str]) -> Histogram {
+    /// The histogram with these values of its labels.
+    pub fn histogram(&self, metric: &Metric, values: &[&str]) -> Histogram {
         let key = key(metric, values);
         self.with(|recorder| recorder.register_histogram(&key, &METADATA))
     }

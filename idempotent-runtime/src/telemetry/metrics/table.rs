@@ -31,7 +31,10 @@ pub enum MetricKind {
 }
 
 impl Metric {
-    const fn new(
+    /// For crates of this project.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(
         kind: MetricKind,
         name: &'static str,
         labels: &'static [&'static str],
@@ -46,7 +49,10 @@ impl Metric {
         }
     }
 
-    const fn seconds(self) -> Self {
+    /// For crates of this project.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn seconds(self) -> Self {
         Self {
             is_seconds: true,
             ..self

@@ -19,6 +19,7 @@ mod journal;
 mod journals;
 mod keys;
 mod meanwhile;
+mod observed;
 mod pieces;
 mod redirects;
 mod remembered;
