@@ -95,6 +95,7 @@
 //! | `serde_json` | 1 | `http::Contract::to_open_api` |
 //! | `tower-layer`, `tower-service` | 0.3 | the layer, as tower 0.5 has them |
 //! | `axum` | 0.8 | extractors and responses |
+//! | `metrics` | 0.24 | `metrics::MetricsObserver::with_recorder` |
 //! | `ulid` | 3 | parts of keys |
 //! | `uuid` | 1 | parts of keys |
 //! | `chrono` | 0.4 | parts of keys |

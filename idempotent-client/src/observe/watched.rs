@@ -103,7 +103,7 @@ impl Watched {
                 tracing::debug!(target: TARGET, number, result = name, ?pause, "the call is sent again, with the same key");
             }
             None => {
-                tracing::debug!(target: TARGET, number, result = name, "the last attempt ended")
+                tracing::debug!(target: TARGET, number, result = name, "the last attempt ended");
             }
         }
         self.observers.tell(|it| {

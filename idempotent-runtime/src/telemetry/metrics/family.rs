@@ -1,8 +1,8 @@
 //! Handles that are kept, one for each value of a label.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use crate::value::{lock, opaque};
@@ -41,11 +41,24 @@ impl Shown {
     }
 }
 
-/// A handle for each value of one label.
+/// A handle for each value of one label. A handle that is there once stays, so that no lock is
+/// needed to find it.
 pub struct Family<T> {
     label: &'static str,
     shown: Arc<Shown>,
-    kept: RwLock<HashMap<Box<str>, Arc<T>>>,
+    chains: [Link<T>; CHAINS],
+}
+
+/// The number of chains, over which the values are spread by their hashes.
+const CHAINS: usize = 64;
+
+/// The place of the next handle of a chain.
+type Link<T> = OnceLock<Box<Kept<T>>>;
+
+struct Kept<T> {
+    value: Box<str>,
+    handle: T,
+    next: Link<T>,
 }
 
 opaque!(Family<T>);
@@ -56,7 +69,7 @@ impl<T> Family<T> {
         Self {
             label,
             shown: Arc::clone(shown),
-            kept: RwLock::default(),
+            chains: std::array::from_fn(|_| Link::new()),
         }
     }
 
@@ -68,34 +81,60 @@ impl<T> Family<T> {
         make: impl FnOnce(&str) -> T,
         using: impl FnOnce(&T, &str) -> R,
     ) -> R {
-        if let Some(handle) = self.find(value) {
-            return using(&handle, value);
+        if let Ok(handle) = self.find(value) {
+            return using(handle, value);
         }
         let shown = self.shown.of(self.label, value);
         let handle = match self.find(shown) {
-            Some(handle) => handle,
-            None => self.keep(shown, make(shown)),
+            Ok(handle) => handle,
+            Err(end) => keep(end, shown, make(shown)),
         };
-        using(&handle, shown)
+        using(handle, shown)
     }
 
-    fn find(&self, value: &str) -> Option<Arc<T>> {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        kept.get(value).cloned()
-    }
-
-    /// Keeps a handle, unless another thread has made one meanwhile.
-    fn keep(&self, value: &str, handle: T) -> Arc<T> {
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.entry(value.into()).or_insert_with(|| Arc::new(handle));
-        Arc::clone(kept)
+    /// Returns the handle of this value, or the end of its chain.
+    fn find(&self, value: &str) -> Result<&T, &Link<T>> {
+        let mut link = &self.chains[chain(value)];
+        while let Some(kept) = link.get() {
+            if *kept.value == *value {
+                return Ok(&kept.handle);
+            }
+            link = &kept.next;
+        }
+        Err(link)
     }
 
     /// Does something with each handle.
-    pub(super) fn for_each(&self, using: impl FnMut(&Arc<T>)) {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let handles: Vec<_> = kept.values().cloned().collect();
-        drop(kept);
-        handles.iter().for_each(using);
+    pub(super) fn for_each(&self, mut using: impl FnMut(&T)) {
+        for mut link in &self.chains {
+            while let Some(kept) = link.get() {
+                using(&kept.handle);
+                link = &kept.next;
+            }
+        }
     }
+}
+
+/// Keeps a handle at the end of its chain, unless another thread has kept one meanwhile.
+fn keep<'k, T>(mut end: &'k Link<T>, value: &str, handle: T) -> &'k T {
+    let mut new = Box::new(Kept {
+        value: value.into(),
+        handle,
+        next: Link::new(),
+    });
+    loop {
+        let refused = end.set(new).err();
+        let kept = end.get().expect("it is set");
+        if *kept.value == *value {
+            return &kept.handle;
+        }
+        (end, new) = (&kept.next, refused.expect("another value is set"));
+    }
+}
+
+/// The chain of a value, by FNV-1a. A program chooses the values, and few of them are kept.
+fn chain(value: &str) -> usize {
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let hash = value.bytes().fold(0x811c_9dc5, mix);
+    (hash >> 16 ^ hash) as usize % CHAINS
 }

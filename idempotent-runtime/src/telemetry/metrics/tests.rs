@@ -110,6 +110,31 @@ fn values_of_a_label_beyond_the_first_200_are_other() {
 }
 
 #[test]
+fn threads_that_meet_a_value_at_once_count_into_one_handle() {
+    let (observer, render) = observer();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..300 {
+                    observer.answered(&ended(&format!("operation {number}")));
+                }
+            });
+        }
+    });
+    let rendered = render();
+    let lines = rendered.lines();
+    let calls =
+        lines.filter(|it| it.starts_with("idempotent_calls_total") && it.contains("executed"));
+    let counts: Vec<u64> = calls
+        .map(|line| line.rsplit_once(' ').expect("a value").1)
+        .map(|value| value.parse().expect("a number"))
+        .collect();
+    assert_eq!((counts.len(), counts.iter().sum()), (201, 1_200));
+    let whole = counts.iter().filter(|count| **count == 4);
+    assert_eq!(whole.count(), 200, "{rendered}");
+}
+
+#[test]
 fn the_guide_has_the_table_of_all_metrics() {
     let guide = include_str!("../../guide/metrics.md");
     for metric in METRICS {
