@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use idempotent_runtime::{
-    __client::{Family, Shown, Source},
+    __client::{Family, Shown, Source, made},
     metrics::{Metric, MetricKind},
 };
 use metrics::{Counter, Gauge, Histogram, Recorder};
@@ -161,7 +161,7 @@ impl ClientObserver for MetricsObserver {
         self.server(event.server, |server, name| {
             let attempts = &server.attempts[event.result.place()];
             let labels = [name, event.result.name()];
-            let attempts = attempts.get_or_init(|| self.source.counter(&ATTEMPTS, &labels));
+            let attempts = made(attempts, || self.source.counter(&ATTEMPTS, &labels));
             attempts.increment(1);
             if event.resend_in.is_some() {
                 server.resends.increment(1);
@@ -172,7 +172,7 @@ impl ClientObserver for MetricsObserver {
     fn ended(&self, event: &CallEnded<'_>) {
         self.server(event.server, |server, name| {
             let calls = &server.calls[event.end as usize];
-            let (count, duration) = calls.get_or_init(|| {
+            let (count, duration) = made(calls, || {
                 let labels = [name, event.end.name()];
                 let count = self.source.counter(&CALLS, &labels);
                 (count, self.source.histogram(&CALL_DURATION, &labels))
@@ -193,7 +193,7 @@ impl ClientObserver for MetricsObserver {
             ],
             None => [f64::NAN; 3],
         };
-        let gauges = self.open.get_or_init(make);
+        let gauges = made(&self.open, make);
         for (gauge, value) in gauges.iter().zip(values) {
             gauge.set(value);
         }

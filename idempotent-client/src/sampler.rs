@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use crate::keys::{IdempotencyKeys, Inner};
 use crate::observe::OpenCalls;
 use crate::wire::deadline::before;
-use idempotent_runtime::StoreError;
+use idempotent_runtime::{__client::survive, StoreError};
 
 /// The shortest interval.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -88,26 +88,27 @@ impl Drop for Work {
 impl Work {
     async fn run(mut self) {
         let timer = Arc::clone(&self.inner.timer);
-        let mut read_at = timer.now();
+        let shown_for = self.every.saturating_mul(SHOWN_FOR);
+        let mut hides = timer.now().saturating_add(shown_for);
         loop {
             let next = timer.now().saturating_add(self.every);
-            let limit = timer
-                .now()
-                .saturating_add(self.every.saturating_mul(SHOWN_FOR));
-            match before(&*timer, limit, self.read()).await {
-                Some(Ok(reading)) => {
-                    read_at = timer.now();
+            // A journal that is silent does not keep an old reading on show.
+            match before(&*timer, hides, survive(self.read())).await {
+                Some(Some(Ok(reading))) => {
+                    hides = timer.now().saturating_add(shown_for);
                     self.shows = true;
                     let observers = &self.inner.observers;
                     observers.tell(|it| it.open_calls(Some(&reading)));
                 }
-                Some(Err(error)) => {
+                Some(Some(Err(error))) => {
                     tracing::warn!(%error, "the open calls of the journal cannot be counted");
                 }
+                Some(None) => tracing::warn!("the journal panicked while its calls were counted"),
                 None => tracing::warn!("the journal does not say how many calls are open"),
             }
-            if timer.now() >= read_at.saturating_add(self.every.saturating_mul(SHOWN_FOR)) {
+            if timer.now() >= hides {
                 self.hide();
+                hides = timer.now().saturating_add(shown_for);
             }
             timer.sleep_until(next).await;
         }

@@ -234,7 +234,9 @@ pub mod __private {
 #[doc(hidden)]
 pub mod __client {
     pub use crate::{
+        engine::last_words::{tell, within},
         framing::{Hex, read_framed, write_framed},
+        race::survive,
         record::limits::LONGEST,
         sha256::sha256,
         value::setters,
@@ -242,7 +244,7 @@ pub mod __client {
 
     #[cfg(feature = "metrics")]
     pub use crate::telemetry::metrics::{
-        family::{Family, Shown},
+        family::{Family, Shown, made},
         recorder::Source,
     };
 

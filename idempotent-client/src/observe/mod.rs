@@ -3,18 +3,14 @@
 mod ended;
 mod watched;
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{Method, StatusCode};
 
 pub use self::ended::{CallEnd, CallEnded};
 pub(crate) use self::watched::Watched;
 use crate::policy::decide::Observed;
+use idempotent_runtime::__client::tell;
 
 /// Learns how calls go. Every method does nothing unless it is written.
 ///
@@ -154,7 +150,7 @@ impl Observers {
 
     pub(crate) fn tell(&self, of: impl Fn(&dyn ClientObserver)) {
         for observer in &self.0 {
-            if catch_unwind(AssertUnwindSafe(|| of(&**observer))).is_err() {
+            if tell(|| of(&**observer)).is_none() {
                 tracing::error!("an observer panicked, which changes nothing");
             }
         }

@@ -1,6 +1,7 @@
 //! A call that is being watched, from its begin to its one end.
 
 use std::{
+    mem,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -15,7 +16,7 @@ use tracing::{Span, field};
 
 use super::{AttemptEvent, AttemptResult, CallEnd, CallEnded, Observers};
 use crate::policy::StopReason;
-use idempotent_runtime::clock::Timer;
+use idempotent_runtime::{__client::tell, clock::Timer};
 
 /// The target of spans and events.
 const TARGET: &str = "idempotent";
@@ -31,6 +32,8 @@ pub(crate) struct Watched {
     span: Span,
     attempts: AtomicU32,
     resumed: AtomicBool,
+    /// Its error is the one of the client beneath, or of a middleware inside.
+    failed_inside: AtomicBool,
     has_ended: bool,
 }
 
@@ -57,6 +60,7 @@ impl Watched {
             span,
             attempts: AtomicU32::new(0),
             resumed: AtomicBool::new(false),
+            failed_inside: AtomicBool::new(false),
             has_ended: false,
         }
     }
@@ -118,24 +122,23 @@ impl Watched {
         });
     }
 
+    /// The error that the caller gets is not of this middleware's making. It may be one of another
+    /// client of this kind, which a middleware inside uses.
+    pub(crate) fn fails_inside(&self) {
+        self.failed_inside.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn ends(mut self, sent: &Result<Response>) {
-        let (end, reason) = CallEnd::of(sent);
+        let (end, reason) = match self.failed_inside.load(Ordering::Relaxed) {
+            true => (CallEnd::Failed, None),
+            false => CallEnd::of(sent),
+        };
         self.ended(end, reason);
     }
 
     fn ended(&mut self, end: CallEnd, reason: Option<StopReason>) {
         self.has_ended = true;
         let attempts = self.attempts.load(Ordering::Relaxed);
-        self.span.record("attempts", attempts);
-        self.span.record("outcome", end.name());
-        if let Some(reason) = reason {
-            self.span.record("reason", field::debug(reason));
-        }
-        let message = end.message();
-        self.span.in_scope(|| match end {
-            CallEnd::Unknown | CallEnd::KeyReused => tracing::info!(target: TARGET, "{message}"),
-            _ => tracing::debug!(target: TARGET, "{message}"),
-        });
         let elapsed = self.timer.now().saturating_sub(self.begun);
         self.observers.tell(|it| {
             it.ended(&CallEnded {
@@ -148,6 +151,21 @@ impl Watched {
                 elapsed,
             });
         });
+        // A call may be dropped among the last things of a thread, where no subscriber can be told.
+        tell(|| self.say(end, reason, attempts));
+    }
+
+    fn say(&self, end: CallEnd, reason: Option<StopReason>, attempts: u32) {
+        self.span.record("attempts", attempts);
+        self.span.record("outcome", end.name());
+        if let Some(reason) = reason {
+            self.span.record("reason", field::debug(reason));
+        }
+        let message = end.message();
+        self.span.in_scope(|| match end {
+            CallEnd::Unknown | CallEnd::KeyReused => tracing::info!(target: TARGET, "{message}"),
+            _ => tracing::debug!(target: TARGET, "{message}"),
+        });
     }
 }
 
@@ -156,5 +174,7 @@ impl Drop for Watched {
         if !self.has_ended {
             self.ended(CallEnd::Dropped, None);
         }
+        let span = mem::replace(&mut self.span, Span::none());
+        tell(|| drop(span));
     }
 }

@@ -45,6 +45,7 @@ impl Sending<'_> {
                 {
                     return Err(self.taken_up(&keyed, Attempted::Failed(error)).into());
                 }
+                self.watched.fails_inside();
                 Err(error)
             }
             Attempted::TimedOut => Err(ClientError::TimedOut.into()),

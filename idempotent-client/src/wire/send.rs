@@ -1,6 +1,7 @@
 //! One call, from its key to its outcome.
 
 use std::{
+    pin::pin,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -8,7 +9,6 @@ use std::{
 use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Error, Next, Result};
-use tracing::Instrument as _;
 
 use crate::call::{ClientCall, Intent, Keyed, Source};
 use crate::error::{CallSummary, ClientError};
@@ -25,7 +25,7 @@ use crate::policy::profile::{Profile, Support};
 use crate::wire::body::Repeatable;
 use crate::wire::deadline::before;
 use crate::wire::outer_retry;
-use idempotent_runtime::Time;
+use idempotent_runtime::{__client::within, Time};
 
 /// A call on its way.
 #[derive(Debug)]
@@ -91,9 +91,10 @@ pub(crate) async fn send(
     next: Next<'_>,
 ) -> Result<Response> {
     let watched = Watched::new(&inner.observers, &inner.timer, &request);
-    let span = watched.span().clone();
-    let sent = send_watched(inner, &watched, request, extensions, next);
-    let sent = sent.instrument(span).await;
+    let sent = {
+        let sending = pin!(send_watched(inner, &watched, request, extensions, next));
+        within(watched.span(), sending).await
+    };
     watched.ends(&sent);
     sent
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::SemaphorePermit;
+use tracing::field;
 
 use crate::{
     engine::ending,
@@ -61,12 +62,7 @@ impl Job {
             let turn = self.turn(heartbeats).await;
             let waited = heartbeats.timer.now().saturating_sub(began);
             if turn.is_some() && waited >= at_most.max(SHORTEST_LIMIT) {
-                let (operation, id) = self.call();
-                tracing::error!(
-                    operation,
-                    id = id.to_hex(),
-                    "a claim was not given up before its lease was over: the lease decides what happens next"
-                );
+                self.say_given_up(None);
                 return;
             }
             let Err(error) = self.within(store, heartbeats).await else {
@@ -85,8 +81,7 @@ impl Job {
                 return;
             }
             if tried > at_most {
-                let (operation, id) = self.call();
-                tracing::error!(operation, id = id.to_hex(), %error, "gave up a write in the background: the lease decides what happens next");
+                self.say_given_up(Some(&error));
                 return;
             }
             let pausing = heartbeats.timer.sleep(pause);
@@ -95,6 +90,29 @@ impl Job {
                 Job::Abandon { .. } => pausing.await,
             }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// Says that the lease decides what happens next. An outcome is lost by that. A claim whose
+    /// caller has gone away is not, and an outage, which is told of, leaves one for each call.
+    fn say_given_up(&self, error: Option<&StoreError>) {
+        let ((operation, id), error) = (self.call(), error.map(field::display));
+        match self {
+            Job::End { .. } => {
+                let id = id.to_hex();
+                tracing::error!(
+                    operation,
+                    id,
+                    error,
+                    "gave up a write in the background: the lease decides what happens next"
+                );
+            }
+            Job::Abandon { .. } => tracing::debug!(
+                operation,
+                %id,
+                error,
+                "a claim was not given up: its lease decides what happens next"
+            ),
         }
     }
 

@@ -4,7 +4,10 @@
 //! keeps for the thread. Then it panics, and a panic there would end the process.
 
 use std::{
+    future::{Future, poll_fn},
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     thread,
 };
 
@@ -19,9 +22,19 @@ pub(crate) fn inside(span: &Span, work: impl FnOnce()) {
     tell(|| drop(entered));
 }
 
-/// Tells a subscriber something, if it can still be told.
-pub(crate) fn tell<T>(what: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(what)).ok()
+/// Tells a subscriber or an observer something, if it can still be told; `None` if it panics.
+pub fn tell<T>(what: impl FnOnce() -> T) -> Option<T> {
+    // What it panics with may itself panic when it is dropped.
+    let told = catch_unwind(AssertUnwindSafe(what)).map_err(mem::forget);
+    told.ok()
+}
+
+/// Polls `work` inside `span`, where it is: `Instrument` would move it.
+pub fn within<F: Future>(span: &Span, mut work: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    poll_fn(move |cx| {
+        let _inside = span.enter();
+        work.as_mut().poll(cx)
+    })
 }
 
 /// Warns that a body stopped half-way, and that it runs again.

@@ -1,29 +1,25 @@
 //! Reads, on a schedule, what waits in the stores.
 
-#[cfg(feature = "_sql")]
-use std::sync::Arc;
+mod reading;
+
 use std::time::Duration;
 #[cfg(feature = "_sql")]
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::Future,
-    pin::Pin,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use tokio::{sync::watch, task::JoinHandle};
 
+#[cfg(feature = "_sql")]
+use self::reading::Backlog;
 use super::turn::Turn;
 #[cfg(feature = "_sql")]
-use crate::outbox::{Outbox, OutboxDatabase, TopicBacklog};
+use crate::outbox::{Outbox, OutboxDatabase};
 use crate::{
     duration::{IntoDuration, read},
     error::Error,
     handle::Idempotency,
     observe::Sample,
-    operate::attention_at_hand,
-    race::race,
-    record::State,
-    store::{ListedRecord, StoreError, StoreErrorKind},
+    race::{race, survive},
+    store::{StoreError, StoreErrorKind},
     value::{opaque, setters},
 };
 
@@ -59,29 +55,6 @@ pub struct Sampler {
 
 opaque!(Sampler);
 
-/// The topics of an outbox.
-#[cfg(feature = "_sql")]
-trait Backlog: Send + Sync {
-    /// Names the outbox, in all processes.
-    fn name(&self) -> String;
-
-    fn topics(&self)
-    -> Pin<Box<dyn Future<Output = Result<Vec<TopicBacklog>, Error>> + Send + '_>>;
-}
-
-#[cfg(feature = "_sql")]
-impl<DB: OutboxDatabase> Backlog for Outbox<DB> {
-    fn name(&self) -> String {
-        Outbox::name(self)
-    }
-
-    fn topics(
-        &self,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<TopicBacklog>, Error>> + Send + '_>> {
-        Box::pin(Outbox::topics(self))
-    }
-}
-
 impl Idempotency {
     /// Begins to set up a sampler. It reads how many records need somebody, and for how long the
     /// oldest has, how far the store's clock is ahead, and how much waits in the outboxes that it
@@ -90,7 +63,8 @@ impl Idempotency {
     /// Every process may start one, and needs no more than one. Among samplers of the same outboxes,
     /// one process reads at a time, and the others show nothing: a record of the operation
     /// `operations:sampler` names the process. If that process is gone, or cannot read, another one
-    /// reads after three intervals at most.
+    /// reads after four intervals at most. Give all of them the same interval: a turn lasts for
+    /// three intervals of the process that has it.
     ///
     /// A reading is shown whole or not at all. It costs two round trips for the turn, two for the
     /// store, and two for each outbox. It counts 10,000 records and messages at most. A store that
@@ -134,7 +108,11 @@ impl SamplerBuilder {
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
     )]
     pub fn outbox<DB: OutboxDatabase>(mut self, outbox: &Outbox<DB>) -> Self {
-        self.outboxes.push(Arc::new(outbox.clone()));
+        // One that is given twice is counted once.
+        let is_new = |it: &Arc<dyn Backlog>| it.name() != outbox.name();
+        if self.outboxes.iter().all(is_new) {
+            self.outboxes.push(Arc::new(outbox.clone()));
+        }
         self
     }
 
@@ -204,6 +182,8 @@ enum Read {
     Here,
     /// Another sampler reads.
     Elsewhere,
+    /// It left its turn to others.
+    Rested,
     Failed,
 }
 
@@ -241,40 +221,65 @@ impl Work {
         let timer = handle.timer();
         let mut read_at = timer.now();
         while !*stopped.borrow() {
+            let shown_for = self.every * SHOWN_FOR;
+            if timer.now() >= read_at.saturating_add(shown_for) {
+                self.hide();
+            }
             let next = timer.now().saturating_add(self.every);
-            let Some(read) = race(Box::pin(self.turn()), changed(&mut stopped)).await else {
+            // Where the store is silent, what is shown grows too old meanwhile.
+            let until = match self.shows {
+                true => read_at.saturating_add(shown_for),
+                false => timer.now().saturating_add(shown_for),
+            };
+            let turn = Box::pin(self.turn(until));
+            let Some(read) = race(turn, changed(&mut stopped)).await else {
                 break;
             };
             match read {
                 Read::Here => read_at = timer.now(),
                 Read::Elsewhere => self.hide(),
-                Read::Failed => {}
+                Read::Rested => {}
+                Read::Failed => {
+                    if timer.now() >= until {
+                        self.hide();
+                    }
+                    race(Box::pin(self.give_back()), changed(&mut stopped)).await;
+                }
             }
-            if timer.now() >= read_at.saturating_add(self.every * SHOWN_FOR) {
+            let hides = read_at.saturating_add(shown_for);
+            let rests = timer.sleep_until(next.min(hides));
+            race(changed(&mut stopped), rests).await;
+            if timer.now() >= hides && !*stopped.borrow() {
                 self.hide();
+                race(changed(&mut stopped), timer.sleep_until(next)).await;
             }
-            race(changed(&mut stopped), timer.sleep_until(next)).await;
         }
         self.give_back().await;
     }
 
-    /// Reads, where it is its turn. After a failure it leaves one turn to others, which may be able
-    /// to read.
-    async fn turn(&mut self) -> Read {
+    /// Reads, where it is its turn, until this moment at most. After a failure it leaves one turn
+    /// to others, which may be able to read.
+    async fn turn(&mut self, until: Duration) -> Read {
         if std::mem::take(&mut self.rests) {
-            return Read::Failed;
+            return Read::Rested;
         }
         let handle = self.handle.clone();
-        let limit = handle.timer().sleep(self.every * SHOWN_FOR);
-        let silent = || StoreError::new(StoreErrorKind::Unavailable, "reading what waits");
-        let read = race(Box::pin(self.sample()), limit).await;
-        match read.unwrap_or_else(|| Err(silent().into())) {
+        let limit = handle.timer().sleep_until(until);
+        let failed = |kind, why: &str| {
+            let error = StoreError::new(kind, "reading what waits");
+            Err(Error::from(error.with_source(why.to_owned())))
+        };
+        let read = match race(Box::pin(survive(self.sample())), limit).await {
+            Some(Some(read)) => read,
+            Some(None) => failed(StoreErrorKind::Other, "the store panicked"),
+            None => failed(StoreErrorKind::Unavailable, "the store did not answer"),
+        };
+        match read {
             Ok(true) => Read::Here,
             Ok(false) => Read::Elsewhere,
             Err(error) => {
                 self.rests = true;
                 self.failed(&error);
-                self.give_back().await;
                 Read::Failed
             }
         }
@@ -301,86 +306,5 @@ impl Work {
         if std::mem::take(&mut self.shows) {
             self.handle.observers().sampled(&Sample::Outdated);
         }
-    }
-
-    /// Reads everything, and tells of it; no where another process does.
-    async fn sample(&mut self) -> Result<bool, Error> {
-        if !self.turn.take(&self.handle).await? {
-            return Ok(false);
-        }
-        let health = self.handle.health().await;
-        let pulse = health.store?;
-        let attention = attention_at_hand(&self.handle).await?;
-        #[cfg(feature = "_sql")]
-        let topics = self.topics().await?;
-        self.shows = true;
-        let observers = self.handle.observers();
-        observers.sampled(&Sample::Clock {
-            ahead_micros: pulse.clock_ahead_micros,
-        });
-        if let Some((page, is_capped)) = attention {
-            for state in State::ATTENTION {
-                let of = page.records.iter().filter(|it| it.record.state == state);
-                let since = |it: &ListedRecord| match (state, it.record.finished) {
-                    // Each write of an undo that goes on sets the time anew.
-                    (State::Undoing, _) | (_, None) => it.record.created,
-                    (_, Some(finished)) => finished,
-                };
-                let oldest = of.clone().map(since).min();
-                observers.sampled(&Sample::Attention {
-                    state,
-                    records: of.count() as u64,
-                    is_capped,
-                    oldest: oldest.map_or(Duration::ZERO, |oldest| page.now.since(oldest)),
-                });
-            }
-        }
-        #[cfg(feature = "_sql")]
-        self.tell_of_topics(topics);
-        Ok(true)
-    }
-
-    /// The topics of all outboxes; topics of one name are one.
-    #[cfg(feature = "_sql")]
-    async fn topics(&self) -> Result<BTreeMap<String, TopicBacklog>, Error> {
-        let mut topics: BTreeMap<String, TopicBacklog> = BTreeMap::new();
-        for outbox in &self.outboxes {
-            let read = outbox.topics().await?;
-            let is_capped = read.iter().any(|it| it.is_capped);
-            // In a long outbox nothing is known of the topics that were not met.
-            let unmet = self.known.iter().filter(|_| is_capped);
-            let unmet = unmet.map(|topic| TopicBacklog {
-                is_capped,
-                ..TopicBacklog::new(topic)
-            });
-            for it in unmet.chain(read) {
-                let sum = topics.entry(it.topic.clone());
-                let sum = sum.or_insert_with(|| TopicBacklog::new(&it.topic));
-                sum.pending += it.pending;
-                sum.blocked_keys += it.blocked_keys;
-                sum.is_capped |= it.is_capped;
-                sum.oldest = sum.oldest.max(it.oldest);
-            }
-        }
-        Ok(topics)
-    }
-
-    /// Tells of all topics that were ever met, also where nothing waits any more.
-    #[cfg(feature = "_sql")]
-    fn tell_of_topics(&mut self, mut topics: BTreeMap<String, TopicBacklog>) {
-        for topic in &self.known {
-            let empty = || TopicBacklog::new(topic);
-            topics.entry(topic.clone()).or_insert_with(empty);
-        }
-        for it in topics.values() {
-            self.handle.observers().sampled(&Sample::Outbox {
-                topic: &it.topic,
-                pending: it.pending,
-                is_capped: it.is_capped,
-                oldest: it.oldest,
-                blocked_keys: it.blocked_keys,
-            });
-        }
-        self.known = topics.into_keys().collect();
     }
 }

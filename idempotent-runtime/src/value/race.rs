@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.
-pub(crate) async fn survive<F: Future>(work: F) -> Option<F::Output> {
+pub async fn survive<F: Future>(work: F) -> Option<F::Output> {
     survive_in_place(pin!(work)).await
 }
 

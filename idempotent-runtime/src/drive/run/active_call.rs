@@ -21,14 +21,12 @@ use tracing::{Span, field};
 
 #[cfg(feature = "_sql")]
 pub(super) use self::outcomes::executed;
-pub(crate) use self::{
-    body::{RunningBody, within},
-    outcomes::is_kept,
-};
+pub(crate) use self::{body::RunningBody, outcomes::is_kept};
 #[cfg(feature = "_sql")]
 use crate::observe::RecordChange;
 use crate::{
     attempt::{Asking, Attempt, Stage, goes_forward, is_shut_out},
+    engine::last_words::within,
     error::Error,
     identity::RecordId,
     observe::{CallOutcome, CallReport, UnprotectedReason},

@@ -16,6 +16,7 @@ use self::{
 use crate::{
     attempt::{self, Attempt, Stage},
     drive::{DescribedCall, carry_out, claim},
+    engine::last_words::within,
     error::Error,
     observe::CallReport,
     outcome::{FromRefusal, Keep, OnError, OutOfOrder, Outcome, Whole},
@@ -24,7 +25,7 @@ use crate::{
     record::RawOutcome,
     request::Request,
     run::{
-        active_call::{ActiveCall, Instead, within},
+        active_call::{ActiveCall, Instead},
         codec::Codec,
         detached::outlive,
     },

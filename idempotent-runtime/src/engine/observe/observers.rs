@@ -1,10 +1,6 @@
 //! The observers of a handle.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "_sql")]
 use super::OutboxEvent;
@@ -15,6 +11,7 @@ use super::{
 use crate::{
     attempt::Attempt,
     clock::Timer,
+    engine::last_words,
     identity::RecordId,
     store::{StoreError, observed::StoreObserver},
 };
@@ -110,7 +107,8 @@ impl Observers {
 
     /// Returns the observer of the store's calls, if an observer of the handle wants them.
     pub(crate) fn of_store(&self, timer: &Arc<dyn Timer>) -> Option<StoreObserver> {
-        let wants = self.list.iter().filter(|it| it.wants_store_events());
+        let wants = |it: &&Arc<dyn Observer>| last_words::tell(|| it.wants_store_events());
+        let wants = self.list.iter().filter(|it| wants(it) == Some(true));
         let observers = Self {
             list: wants.cloned().collect(),
             ..Self::default()
@@ -139,7 +137,7 @@ impl Observers {
 
     fn tell(&self, mut what: impl FnMut(&dyn Observer)) {
         for observer in &self.list {
-            if catch_unwind(AssertUnwindSafe(|| what(&**observer))).is_err() {
+            if last_words::tell(|| what(&**observer)).is_none() {
                 tracing::error!("an observer panicked, which changes nothing");
             }
         }

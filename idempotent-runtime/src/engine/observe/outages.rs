@@ -36,7 +36,9 @@ impl Outages {
             StoreErrorKind::Corrupt => (&self.records, "a record cannot be read"),
             _ => (&self.stores, "the store fails"),
         };
-        if let Some(failures) = lock(outage).count(now) {
+        // What takes the warning may be slow, or make a call that fails.
+        let due = lock(outage).count(now);
+        if let Some(failures) = due {
             tracing::warn!(operation, %error, failures, "{message}");
         }
     }
@@ -73,6 +75,44 @@ mod tests {
     #[test]
     fn an_outage_is_one_warning_and_then_one_every_thirty_seconds_with_a_count() {
         assert_eq!(warnings(0..=65), [(0, 1), (30, 30), (60, 30)]);
+    }
+
+    /// Has another call fail while it takes a warning, as one that writes to the store would.
+    struct Again(std::sync::Arc<Outages>);
+
+    impl tracing::Subscriber for Again {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            fail(&self.0, 1);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    fn fail(outages: &Outages, second: u64) {
+        let error = StoreError::new(StoreErrorKind::Unavailable, "reading");
+        outages.failed("pay", &error, Duration::from_secs(second));
+    }
+
+    #[test]
+    fn a_call_may_fail_while_a_warning_is_taken() {
+        let outages = std::sync::Arc::new(Outages::default());
+        let again = Again(std::sync::Arc::clone(&outages));
+        tracing::subscriber::with_default(again, || fail(&outages, 0));
+        assert_eq!(lock(&outages.stores).silent, 1);
     }
 
     #[test]

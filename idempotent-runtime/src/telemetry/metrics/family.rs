@@ -41,6 +41,16 @@ impl Shown {
     }
 }
 
+/// The value of a cell, which is made where it is missing. No lock is held meanwhile: a recorder
+/// may come back here while it makes one.
+pub fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    if let Some(made) = cell.get() {
+        return made;
+    }
+    let _another_may_stand = cell.set(make());
+    cell.get().expect("it is set")
+}
+
 /// A handle for each value of one label. A handle that is there once stays, so that no lock is
 /// needed to find it.
 pub struct Family<T> {

@@ -8,7 +8,7 @@ use std::{
 use metrics::{Counter, Gauge, Histogram};
 
 use super::{
-    family::{Family, OTHER, Shown},
+    family::{Family, OTHER, Shown, made},
     recorder::Source,
     table::{self, Metric},
 };
@@ -132,7 +132,7 @@ impl Handles {
             }
             if !event.waited.is_zero() {
                 let make = || self.source.histogram(&table::WAIT_DURATION, &[name]);
-                operation.waits.get_or_init(make).record(event.waited);
+                made(&operation.waits, make).record(event.waited);
             }
         });
     }
@@ -143,7 +143,8 @@ impl Handles {
         event: &CallEvent<'_>,
         (operation, route): (&str, Option<&str>),
     ) {
-        let (count, duration) = calls.0[event.outcome as usize].get_or_init(|| {
+        let cell = &calls.0[event.outcome as usize];
+        let (count, duration) = made(cell, || {
             let mut labels = vec![operation, event.outcome.name()];
             labels.extend(route);
             let count = self.source.counter(&table::CALLS, &labels);
@@ -161,7 +162,7 @@ impl Handles {
         self.stores.with(event.store, make, |calls, store| {
             let place = event.error_kind.map_or(0, |kind| kind as usize + 1);
             let histogram = &calls.0[event.action as usize][place];
-            let histogram = histogram.get_or_init(|| {
+            let histogram = made(histogram, || {
                 let error = event.error_kind.map_or("none", StoreErrorKind::name);
                 let labels = [store, event.action.name(), error];
                 self.source.histogram(&table::STORE_DURATION, &labels)
@@ -214,7 +215,7 @@ impl Handles {
 
     pub(super) fn published(&self, topic: &str, messages: u64, elapsed: Duration) {
         self.topic(topic, |topic, name| {
-            let (count, duration) = topic.published.get_or_init(|| {
+            let (count, duration) = made(&topic.published, || {
                 let count = self.source.counter(&table::OUTBOX_PUBLISHED, &[name]);
                 let duration = &table::OUTBOX_PUBLISH_DURATION;
                 (count, self.source.histogram(duration, &[name]))
@@ -255,7 +256,7 @@ impl Handles {
                     // Each topic would take the place of the one before.
                     return;
                 }
-                let gauges = topic.sampled.get_or_init(|| self.topic_gauges(name));
+                let gauges = made(&topic.sampled, || self.topic_gauges(name));
                 gauges.pending.set(pending as f64);
                 gauges.is_capped.set(f64::from(u8::from(is_capped)));
                 gauges.oldest_age.set(oldest);
@@ -286,7 +287,7 @@ impl Handles {
 
     fn gauges(&self) -> &Sampled {
         let gauge = |metric, labels: &[&str]| self.source.gauge(metric, labels);
-        self.sampled.get_or_init(|| Sampled {
+        made(&self.sampled, || Sampled {
             attention: State::ATTENTION.map(|state| {
                 let kind = kind(state);
                 let number = gauge(&table::ATTENTION, &[kind]);

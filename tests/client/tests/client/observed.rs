@@ -1,20 +1,23 @@
-//! Observers, metrics and log lines: how calls go, for people outside of the process.
+//! Observers and log lines: how calls go, for people outside of the process.
+
+mod counted;
 
 use std::{
     io::{self, Write},
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use async_trait::async_trait;
+use http::Extensions;
 use idempotent_client::{
-    ClientCall, ClientKey, ClientObserver, IdempotencyKeys, MemoryJournal, Profile, StopReason,
-    journal::{ClientJournal, SqliteJournal},
-    metrics::{METRICS, MetricsObserver},
-    observe::{AttemptEvent, CallEnd, CallEnded, OpenCalls},
+    ClientObserver, MemoryJournal, StopReason,
+    observe::{AttemptEvent, CallEnded, OpenCalls},
 };
 use idempotent_runtime::testing::Gate;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-
+use reqwest_middleware::{ClientWithMiddleware, Middleware, Next};
 use tokio::sync::Notify;
 
 use crate::kit::{Pauses, Process, Server, Step, answer, builder, lock, nobody, patient};
@@ -187,7 +190,14 @@ async fn an_observer_that_panics_changes_nothing() {
         }
 
         fn ended(&self, _: &CallEnded<'_>) {
-            panic!("it panics");
+            std::panic::panic_any(Bomb);
+        }
+    }
+    /// Panics once more when it is dropped.
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("it panics again");
         }
     }
     let notes = Notes::default();
@@ -201,129 +211,97 @@ async fn an_observer_that_panics_changes_nothing() {
     assert_eq!(notes.taken(), ["attempt 1: 2xx", "answered after 1"]);
 }
 
-fn prometheus() -> (MetricsObserver, PrometheusHandle) {
-    let builder = PrometheusBuilder::new().with_recommended_naming(true);
-    let recorder = builder.build_recorder();
-    let handle = recorder.handle();
-    (MetricsObserver::with_recorder(recorder), handle)
-}
+/// Fetches a token by a client of its own before it sends anything.
+struct Token(ClientWithMiddleware, String);
 
-#[tokio::test]
-async fn each_metric_of_the_table_has_the_right_value() {
-    let server = Server::doing([Step::Answer(answer(500)), Step::Cut, Step::Cut]).await;
-    let (observer, prometheus) = prometheus();
-    let keys = builder(&Pauses::default());
-    let keys = keys.limits(patient().attempts(2)).observer(observer);
-    let process = Process::of(keys);
-    let _unknown = process.charge(&server).send().await;
-    let key = ClientKey::new("given").expect("a key");
-    let call = ClientCall::new().key(key);
-    let answered = process.post(&server).with_extension(call).send().await;
-    answered.expect("an answer");
-    // A pause that is longer than any of a call is never over.
-    let sampler = process.keys.sample(Duration::from_secs(100));
-    while !prometheus.render().contains("open_calls_oldest") {
-        tokio::task::yield_now().await;
-    }
-
-    let shown = prometheus.render();
-
-    let of = server.url("");
-    for line in [
-        format!(r#"calls_total{{server="{of}",outcome="unknown"}} 1"#),
-        format!(r#"calls_total{{server="{of}",outcome="answered"}} 1"#),
-        format!(r#"call_duration_seconds_count{{server="{of}",outcome="unknown"}} 1"#),
-        format!(r#"attempts_total{{server="{of}",result="5xx"}} 1"#),
-        format!(r#"attempts_total{{server="{of}",result="lost"}} 2"#),
-        format!(r#"attempts_total{{server="{of}",result="2xx"}} 1"#),
-        format!(r#"resends_total{{server="{of}"}} 2"#),
-        "open_calls 1".to_owned(),
-        "open_calls_is_capped 0".to_owned(),
-        "open_calls_oldest_age_seconds 0".to_owned(),
-    ] {
-        let line = format!("idempotent_client_{line}");
-        assert!(shown.contains(&line), "{line} in {shown}");
-    }
-    for metric in METRICS {
-        let name = metric.prometheus();
-        assert!(shown.contains(&name), "{name} in {shown}");
-    }
-    assert!(!shown.contains("given"), "no label is ever a key: {shown}");
-    drop(sampler);
-    while !prometheus.render().contains("open_calls NaN") {
-        tokio::task::yield_now().await;
-    }
-}
-
-#[test]
-fn the_table_of_the_manual_is_that_of_the_code() {
-    let manual = include_str!("../../../../idempotent-client/src/client.md");
-    let rows: Vec<_> = manual
-        .lines()
-        .filter(|it| it.starts_with("| `idempotent.client."))
-        .collect();
-    let table: Vec<_> = METRICS.iter().map(row).collect();
-    assert_eq!(rows, table);
-    for end in CallEnd::ALL {
-        let name = format!("`{}`", end.name());
-        assert!(manual.contains(&name), "{name}");
-    }
-}
-
-/// A row of the table.
-fn row(metric: &idempotent_runtime::metrics::Metric) -> String {
-    let labels: Vec<_> = metric.labels.iter().map(|it| format!("`{it}`")).collect();
-    let labels = labels.join(", ");
-    let unit = if metric.is_seconds { "seconds" } else { "" };
-    let kind = format!("{:?}", metric.kind).to_lowercase();
-    let (name, shown, help) = (metric.name, metric.prometheus(), metric.help);
-    format!("| `{name}` | `{shown}` | {kind} | {unit} | {labels} | {help} |")
-}
-
-#[tokio::test]
-async fn journals_count_their_open_calls() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-    let file: Arc<dyn ClientJournal> = Arc::new(file.expect("a file"));
-    let memory: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
-    for journal in [file, memory] {
-        let none = journal.count_unfinished(9).await.expect("a count");
-        assert_eq!(none, (0, None));
-        let server = Server::doing([Step::Answer(answer(201)), Step::Cut, Step::Cut, Step::Cut]);
-        let server = server.await;
-        let keys = builder(&Pauses::default());
-        let keys = keys
-            .limits(patient().attempts(1))
-            .journal(Arc::clone(&journal));
-        let process = Process::of(keys);
-        for number in 1..=4 {
-            let key = ClientKey::new(format!("key {number}")).expect("a key");
-            let call = ClientCall::new().key(key);
-            let _three_are_lost = process.post(&server).with_extension(call).send().await;
-        }
-        let listed = journal.unfinished(9).await.expect("a list");
-        let oldest = listed.iter().flatten().map(|it| it.created).min();
-        let count = journal.count_unfinished(9).await.expect("a count");
-        assert_eq!(count, (3, oldest));
-        let count = journal.count_unfinished(2).await.expect("a count");
-        assert_eq!(count, (2, oldest));
+#[async_trait]
+impl Middleware for Token {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        self.0.post(&self.1).send().await?;
+        next.run(request, extensions).await
     }
 }
 
 #[tokio::test]
-async fn a_reading_is_not_shown_for_ever() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("calls.db");
-    let journal = SqliteJournal::open(&path).await.expect("a file");
+async fn the_end_of_a_call_inside_is_not_taken_for_that_of_the_call() {
+    let server = Server::doing([Step::Cut]).await;
+    let (inside, inner) = process(1, &Arc::default());
+    let token = Token(inside.client, server.url("/token"));
     let notes = Notes::default();
-    let keys = IdempotencyKeys::builder(Profile::ietf());
-    let process = Process::of(keys.journal(journal).observer(notes.clone()));
-    let _sampler = process.keys.sample(Duration::from_millis(100));
-    notes.arrives("open: Some(0)").await;
+    let keys = builder(&Pauses::default()).observer(notes.clone());
+    let outside = Process::around(keys, token);
 
-    std::fs::remove_file(path).expect("it was there");
+    let failed = outside.client.get(server.url("/read")).send().await;
 
-    notes.arrives("open: None").await;
+    assert!(failed.is_err());
+    let unknown = format!("unknown after 1, {:?}", StopReason::Attempts);
+    assert_eq!(inner.taken(), ["attempt 1: lost", &*unknown]);
+    assert_eq!(notes.taken(), ["attempt 1: failed", "failed after 1"]);
+}
+
+/// A subscriber that panics once it is gone, as one does that keeps something for a thread which
+/// ends.
+struct Gone(Arc<AtomicBool>);
+
+impl Gone {
+    fn check(&self) {
+        assert!(!self.0.load(Ordering::Relaxed), "it is gone");
+    }
+}
+
+impl tracing::Subscriber for Gone {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {
+        self.check();
+    }
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.check();
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {
+        self.check();
+    }
+
+    fn exit(&self, _: &tracing::span::Id) {
+        self.check();
+    }
+
+    fn try_close(&self, _: tracing::span::Id) -> bool {
+        self.check();
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_call_may_be_dropped_after_its_subscriber() {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let _subscriber = tracing::subscriber::set_default(Gone(Arc::clone(&is_gone)));
+    let server = Server::doing([Step::Hang]).await;
+    let (process, notes) = process(1, &Arc::default());
+    let mut silent = Box::pin(process.charge(&server).send());
+    let waiting = server.await_requests(1);
+    tokio::select! { _ = &mut silent => panic!("it hangs"), () = waiting => {} }
+    is_gone.store(true, Ordering::Relaxed);
+
+    drop(silent);
+
+    assert_eq!(notes.taken(), ["dropped after 1"]);
+    is_gone.store(false, Ordering::Relaxed);
 }
 
 /// The log of this thread, from INFO up.

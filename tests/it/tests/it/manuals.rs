@@ -86,5 +86,5 @@ fn each_crate_in_a_signature_is_told_with_the_version_that_it_has() {
         }
     }
 
-    assert_eq!(told, 18);
+    assert_eq!(told, 19);
 }

@@ -1,12 +1,10 @@
 //! A body that runs inside the span of its call.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
-
-use tracing::Span;
 
 use super::ActiveCall;
 use crate::{attempt::Attempt, engine::last_words};
@@ -40,15 +38,4 @@ impl<B> Drop for RunningBody<'_, B> {
         let (body, attempt) = (&mut self.body, self.attempt);
         last_words::inside(&self.call.span, || attempt.dropping(&mut || body.set(None)));
     }
-}
-
-/// Polls `work` inside `span`, where it is: `Instrument` would move it.
-pub(crate) fn within<F: Future>(
-    span: &Span,
-    mut work: Pin<&mut F>,
-) -> impl Future<Output = F::Output> {
-    poll_fn(move |cx| {
-        let _inside = span.enter();
-        work.as_mut().poll(cx)
-    })
 }

@@ -1,9 +1,9 @@
 //! How a call ends whose body has returned.
 
-use super::{ActiveCall, Instead, is_kept, outcomes::ended, within};
+use super::{ActiveCall, Instead, is_kept, outcomes::ended};
 use crate::{
     attempt::{Attempt, Stage},
-    engine::ending::Ended,
+    engine::{ending::Ended, last_words::within},
     observe::CallOutcome,
     protocol::Ending,
     race::race,

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     attempt::{Attempt, Stage, goes_forward},
     engine::ending::step,
+    engine::last_words::within,
     engine::swap::answered,
     error::Error,
     observe::{CallOutcome, RecordChange},
@@ -19,7 +20,7 @@ use crate::{
     record::{Draft, State, Version},
     request::{Protection, Request},
     run::{
-        active_call::{ActiveCall, Instead, executed, within},
+        active_call::{ActiveCall, Instead, executed},
         admit::{Admission, Admitting, Next, Plan},
         open_transaction::{self, RecordedIn},
     },

@@ -29,7 +29,7 @@ async fn an_outbox_is_shown_by_topic<S: Shop<Database: OutboxDatabase>>(shop: S)
     });
     send(&shop, &outbox, [1, 2].map(|it| placed(it).key("a"))).await;
     send(&shop, &outbox, [placed(3).key("b")]).await;
-    let sampler = || idem.sampler().outbox(&outbox).every("100ms").start();
+    let sampler = || idem.sampler().outbox(&outbox).every("300ms").start();
     let reading = sampler().expect("it starts");
     let of = |metric: &str| format!(r#"idempotent_outbox_{metric}{{topic="orders.placed"}}"#);
     until(&scrape, &of("pending"), |it| it == Some(3.0)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::{
     Error, StoreErrorKind,
     store::{ListOrder, Store as _},
-    testing::StoreOperation,
+    testing::{Fault, Gate, On, StoreOperation},
 };
 
 use super::{Scrape, owner};
@@ -15,6 +15,8 @@ on_every_store![
     what_needs_somebody_is_shown,
     one_process_shows_what_it_reads,
     a_reading_that_is_too_old_is_not_a_number,
+    a_store_that_is_silent_keeps_no_old_reading_on_show,
+    a_store_that_panics_once_ends_no_sampler,
 ];
 
 const EVERY: Duration = Duration::from_secs(15);
@@ -123,6 +125,36 @@ async fn a_reading_that_is_too_old_is_not_a_number(world: World) {
     until(&scrape, skew, |it| it.is_some_and(f64::is_nan)).await;
     owner.store.heal();
     // After a failure it leaves one turn to others.
+    while scrape.get(skew).is_none_or(f64::is_nan) {
+        world.advance(EVERY).await;
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn a_store_that_is_silent_keeps_no_old_reading_on_show(world: World) {
+    let skew = "idempotent_clock_skew_seconds";
+    let (owner, scrape) = owner(&world).await;
+    let sampler = owner.idem.sampler().every(EVERY);
+    let _sampler = sampler.start().expect("it starts");
+    until(&scrape, skew, |it| it.is_some()).await;
+    let gate = Gate::new();
+    let silent = Fault::Delay(gate.clone());
+    owner.store.fault(StoreOperation::Load, On::Every, silent);
+    world.advance(EVERY).await;
+    gate.arrived(1).await;
+    assert!(scrape.get(skew).is_some_and(|it| !it.is_nan()));
+    world.advance(EVERY * 2).await;
+    until(&scrape, skew, |it| it.is_some_and(f64::is_nan)).await;
+}
+
+async fn a_store_that_panics_once_ends_no_sampler(world: World) {
+    let skew = "idempotent_clock_skew_seconds";
+    let (owner, scrape) = owner(&world).await;
+    owner
+        .store
+        .fault(StoreOperation::Load, On::Next, Fault::Panic);
+    let sampler = owner.idem.sampler().every(EVERY);
+    let _sampler = sampler.start().expect("it starts");
     while scrape.get(skew).is_none_or(f64::is_nan) {
         world.advance(EVERY).await;
         tokio::task::yield_now().await;
