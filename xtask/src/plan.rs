@@ -111,7 +111,7 @@ pub(crate) fn lint() -> Vec<Step> {
     let mut docs = step(
         "documentation",
         &format!(
-            "doc --package idempotent-runtime --package idempotent-client --package idempotent-macros {features} --no-deps"
+            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-macros {features} --no-deps"
         ),
     );
     docs.environment

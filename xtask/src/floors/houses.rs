@@ -97,6 +97,21 @@ pub(super) const HOUSES: &[House] = &[
         known_features: &[],
     },
     House {
+        folder: "idempotent-cli/src",
+        module: &[],
+        floors: &[
+            &["args", "version"],
+            &["failure"],
+            &["secret", "open", "record"],
+            &["print"],
+            &["commands"],
+            &["main"],
+        ],
+        known: &[],
+        features: &[],
+        known_features: &[],
+    },
+    House {
         folder: "idempotent-macros/src",
         module: &[],
         floors: &[

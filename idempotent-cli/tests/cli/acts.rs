@@ -1,0 +1,134 @@
+//! `resume`, `invalidate`, `purge` and `migrate`.
+
+use expect_test::expect;
+use idempotent_runtime::{Error, operate::State};
+
+use crate::shop::{Shop, on_every_store};
+
+on_every_store! {
+    what_is_parked_is_tried_again
+    an_outcome_is_given_up
+    a_record_that_moved_is_refused
+    nothing_is_changed_without_an_answer
+    what_has_expired_is_purged
+    a_migration_twice_changes_nothing
+}
+
+const SIGNED: [&str; 3] = ["--reason", "the gateway is up again", "--yes"];
+
+async fn what_is_parked_is_tried_again(shop: Shop) {
+    let id = shop.charged("order-1").await;
+    shop.put(id, State::Parked, None).await;
+    let resumed = shop.run(&[&["resume", &id.to_hex()][..], &SIGNED].concat());
+    assert_eq!(resumed.code, 0, "{}", resumed.all());
+    let call = shop.idem.call("payments.charge").key("order-1");
+    let again = call.run(async |_| Ok::<_, Error>("again".to_owned())).await;
+    assert_eq!(again.as_deref(), Ok("again"));
+}
+
+async fn an_outcome_is_given_up(shop: Shop) {
+    let id = shop.charged("order-1").await.to_hex();
+    let act = [&["invalidate", &id][..], &SIGNED].concat();
+    expect![[r#"
+        RECORD
+        id  a7ba5fc94c5f57f35a1bdf77107a7ebc7ce5315b143a7713cc865cf46645ade3
+        operation  payments.charge
+        key  "order-1"
+        state  done
+        attempt  1
+        holder  till-3
+        created  TIME (AGO)
+        finished  TIME (AGO)
+        lease end  TIME (SOON)
+        expires  TIME (SOON)
+        version  VERSION
+        outcome  value, 20 bytes
+
+        Its outcome will answer no call any more: the next call with its key RUNS ONCE MORE.
+        By anna@HOST because: the gateway is up again
+        Done: the next call runs once more.
+        exit code 0
+    "#]]
+    .assert_eq(&shop.run(&act).all());
+    let call = shop.idem.call("payments.charge").key("order-1");
+    let again = call.run(async |_| Ok::<_, Error>("again".to_owned())).await;
+    assert_eq!(again.as_deref(), Ok("again"));
+}
+
+async fn a_record_that_moved_is_refused(shop: Shop) {
+    let id = shop.charged("order-1").await;
+    let hex = id.to_hex();
+    let version = shop.raw(&["show", &hex, "--json"]).0;
+    let (_, version) = version.split_once(r#""version":""#).expect("a version");
+    shop.put(id, State::Parked, Some(("bert", "I look at it")))
+        .await;
+    let act = ["resume", &hex, "--at-version", &version[..32]];
+    expect![[r#"
+        idempotent: the record has moved: it was written by bert, till-3 held it last, and its version is VERSION now
+        exit code 4
+    "#]]
+    .assert_eq(&shop.run(&[&act[..], &SIGNED].concat()).all());
+}
+
+async fn nothing_is_changed_without_an_answer(shop: Shop) {
+    let id = shop.charged("order-1").await.to_hex();
+    expect![[r#"
+        RECORD
+        id  a7ba5fc94c5f57f35a1bdf77107a7ebc7ce5315b143a7713cc865cf46645ade3
+        operation  payments.charge
+        key  "order-1"
+        state  done
+        attempt  1
+        holder  till-3
+        created  TIME (AGO)
+        finished  TIME (AGO)
+        lease end  TIME (SOON)
+        expires  TIME (SOON)
+        version  VERSION
+        outcome  value, 20 bytes
+
+        Its outcome will answer no call any more: the next call with its key RUNS ONCE MORE.
+        By anna@HOST because: r
+        idempotent: no terminal can be asked: say `--yes` to act without a question
+        exit code 2
+    "#]]
+    .assert_eq(&shop.run(&["invalidate", &id, "--reason", "r"]).all());
+    let unsigned = shop.run(&["invalidate", &id, "--yes"]);
+    assert_eq!(unsigned.code, 2, "{}", unsigned.all());
+}
+
+async fn what_has_expired_is_purged(shop: Shop) {
+    let call = shop
+        .idem
+        .call("codes.send")
+        .key("c")
+        .ttl("150ms")
+        .lease("100ms");
+    call.run(async |_| Ok::<_, Error>(1))
+        .await
+        .expect("it runs");
+    loop {
+        let listed = shop.run(&["list", "--operation", "codes.send"]);
+        if listed.code == 3 {
+            return;
+        }
+        let purged = shop.run(&["purge"]);
+        assert!(
+            purged.out.ends_with(" records were deleted.\n"),
+            "{}",
+            purged.all()
+        );
+    }
+}
+
+async fn a_migration_twice_changes_nothing(shop: Shop) {
+    shop.charged("order-1").await;
+    let (first, second) = (shop.run(&["migrate"]), shop.run(&["migrate"]));
+    assert_eq!(first.all(), second.all());
+    let ddl = shop.run(&["ddl", "--outbox"]);
+    match first.code {
+        0 => assert!(ddl.out.contains("CREATE TABLE"), "{}", ddl.all()),
+        code => assert_eq!((code, ddl.code), (2, 2), "Redis has no tables"),
+    }
+    assert_eq!(shop.run(&["list"]).code, 0);
+}

@@ -1,0 +1,11 @@
+//! The program as a process, over every store.
+
+mod acts;
+mod doctors;
+mod lists;
+mod looks;
+mod outboxes;
+mod settled;
+mod shop;
+mod streams;
+mod usage;

@@ -1,0 +1,133 @@
+//! `settle` and `undo`.
+
+use expect_test::expect;
+use idempotent_runtime::{Error, operate::State};
+
+use crate::shop::{Shop, on_every_store};
+
+on_every_store! {
+    a_value_answers_every_duplicate
+    an_error_answers_every_duplicate
+    a_call_that_is_done_without_a_value_refuses_duplicates
+    the_same_command_twice_is_harmless
+    a_version_is_asked_for_where_no_outcome_shows_one
+    steps_are_undone_by_the_next_call
+}
+
+const SIGNED: [&str; 3] = ["--reason", "dashboard, row 7", "--yes"];
+
+async fn a_value_answers_every_duplicate(shop: Shop) {
+    shop.charged("order-1").await;
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = ["settle", &id, "--value", r#""receipt-99""#];
+    let settled = shop.run(&[&settle[..], &SIGNED].concat());
+    expect![[r#"
+        RECORD
+        id  6d8e2350d439b7e9238548aeb7462125523d0fbdee85c18fb9f0ca2fcb400437
+        operation  payments.charge
+        key  "order-2"
+        state  uncertain
+        attempt  1
+        holder  till-3
+        created  TIME (AGO)
+        finished  TIME (AGO)
+        lease end  TIME (SOON)
+        version  VERSION
+
+        It happened. Every duplicate will get this value: "receipt-99"
+        By anna@HOST because: dashboard, row 7
+        Done: every duplicate gets this outcome.
+        The newest outcome of `payments.charge`: "receipt of order-1"
+        exit code 0
+    "#]]
+    .assert_eq(&settled.all());
+    let call = shop.idem.call("payments.charge").key("order-2");
+    let answer = call.run(async |_| Ok::<_, Error>(String::new())).await;
+    assert_eq!(answer.as_deref(), Ok("receipt-99"));
+    let note = shop.run(&["explain", &id]);
+    assert!(note.out.contains("dashboard, row 7"), "{}", note.all());
+}
+
+async fn an_error_answers_every_duplicate(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = [
+        "settle",
+        &id,
+        "--error",
+        r#"{"declined":true}"#,
+        "--version",
+        "0",
+    ];
+    let settled = shop.run(&[&settle[..], &SIGNED].concat());
+    assert_eq!(settled.code, 0, "{}", settled.all());
+    let shown = shop.run(&["show", &id]);
+    assert!(
+        shown.out.contains(r#"{"declined":true}"#),
+        "{}",
+        shown.all()
+    );
+}
+
+async fn a_call_that_is_done_without_a_value_refuses_duplicates(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settled = shop.run(&[&["settle", &id, "--done"][..], &SIGNED].concat());
+    assert_eq!(settled.code, 0, "{}", settled.all());
+    let call = shop.idem.call("payments.charge").key("order-2");
+    let answer = call.run(async |_| Ok::<_, Error>(String::new())).await;
+    assert!(
+        matches!(answer, Err(Error::NotReplayable { .. })),
+        "{answer:?}"
+    );
+}
+
+async fn the_same_command_twice_is_harmless(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = ["settle", &id, "--value", "1", "--version", "0"];
+    let settle = [&settle[..], &SIGNED].concat();
+    assert_eq!(shop.run(&settle).code, 0);
+    expect![[r#"
+        The newest outcome of `payments.charge`: 1
+        This was done already, by the same person and for the same reason.
+        exit code 0
+    "#]]
+    .assert_eq(&shop.run(&settle).all());
+    let other = [
+        "settle",
+        &id,
+        "--value",
+        "2",
+        "--version",
+        "0",
+        "--by",
+        "bert",
+    ];
+    let other = shop.run(&[&other[..], &SIGNED].concat());
+    assert_eq!(other.code, 4, "{}", other.all());
+    let shown = shop.run(&["show", &id]);
+    assert!(shown.out.ends_with("\n1\n"), "{}", shown.all());
+}
+
+async fn a_version_is_asked_for_where_no_outcome_shows_one(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = ["settle", &id, "--value", "1"];
+    expect![[r#"
+        idempotent: no outcome of this operation shows the version of its values: say `--version N`, which is 0 unless the function says `version`
+        exit code 2
+    "#]].assert_eq(&shop.run(&[&settle[..], &SIGNED].concat()).all());
+}
+
+async fn steps_are_undone_by_the_next_call(shop: Shop) {
+    let id = shop.trip("trip-1").await;
+    let hex = id.to_hex();
+    let undo = ["undo", &hex, "--error", r#""no hotel""#];
+    let undone = shop.run(&[&undo[..], &SIGNED].concat());
+    assert_eq!(undone.code, 0, "{}", undone.all());
+    let record = shop
+        .idem
+        .store()
+        .load(&id)
+        .await
+        .expect("it answers")
+        .record;
+    assert_eq!(record.map(|it| it.state), Some(State::Undoing));
+}

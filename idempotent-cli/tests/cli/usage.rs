@@ -1,0 +1,190 @@
+//! Arguments, passwords, files that are not there, completions and the page of the manual.
+
+use std::fs;
+
+use expect_test::expect;
+
+use crate::shop::{Ran, Shop, program};
+
+fn run(arguments: &[&str]) -> Ran {
+    Ran::of(program().args(arguments).output().expect("it runs"))
+}
+
+#[test]
+fn the_help_has_the_commands_and_the_exit_codes() {
+    expect![[r#"
+        Looks at the records of calls, and settles what no call can decide
+
+        Usage: idempotent [OPTIONS] <COMMAND>
+
+        Commands:
+          list  Lists records. `--attention` lists those that no call can decide
+          show  Shows one record, with its outcome
+          explain  Tells the story of one record, and what can be done
+          steps  Lists the steps of one call
+          settle  Says how a call ended that no call can decide
+          resume  Has a parked record tried again by the next call
+          undo  Has the next call undo the steps of a call, which then failed with this error
+          invalidate  Gives up the outcome of a finished call: the next call runs once more
+          purge  Deletes records that have expired
+          doctor  Looks the store over, and says for each finding what to do
+          migrate  Makes the tables of the store, or brings them up to date
+          ddl  Prints the statements that make the tables
+          sequence  Looks at streams of numbered calls, and settles the number at which one stops
+          outbox  Looks at an outbox, and has it go on
+          completions  Prints the completions for a shell
+          man  Prints the page of the manual, for `man`
+          help  Print this message or the help of the given subcommand(s)
+
+        Options:
+          --store <URL>  The URL of the store: `sqlite:file.db`, `postgres://…`, `mysql://…`,
+          `redis://…`, or `redis+cluster://host:port,host:port`. `@file` reads it from
+          a file, where a password may stand [env: IDEMPOTENT_STORE]
+          --prefix <TEXT>  How the names of its tables, or its keys in Redis, begin
+          --json  Writes JSON, one object a line
+          -h, --help  Print help
+          -V, --version  Print version
+
+        Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing found, 4 refused, or the record has moved.
+        exit code 0
+    "#]].assert_eq(&run(&["--help"]).all());
+}
+
+#[test]
+fn a_password_stands_nowhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("url");
+    for url in [
+        "postgres://app:very-secret@127.0.0.1:1/shop",
+        "mysql://app:very-secret@127.0.0.1:1/shop",
+        "redis://app:very-secret@127.0.0.1:1/0",
+        "redis+cluster://app:very-secret@127.0.0.1:1,127.0.0.1:2",
+        "nonsense://app:very-secret@127.0.0.1:1/shop",
+        "postgres://app:very-secret@127.0.0.1:1/shop?sslmode=nonsense",
+    ] {
+        fs::write(&file, url).expect("it is written");
+        let by_file = format!("@{}", file.display());
+        for command in [
+            &["list"][..],
+            &["migrate"],
+            &["show", "0123456789"],
+            &["purge"],
+        ] {
+            let refused = run(&[command, &["--store", url]].concat());
+            assert_eq!(refused.code, 2, "{}", refused.all());
+            let by_file = run(&[command, &["--store", &by_file]].concat());
+            let by_environment = program()
+                .env("IDEMPOTENT_STORE", url)
+                .args(command)
+                .output();
+            let by_environment = Ran::of(by_environment.expect("it runs"));
+            for ran in [refused, by_file, by_environment] {
+                assert!(
+                    ran.code != 0 && !ran.all().contains("secret"),
+                    "{}",
+                    ran.all()
+                );
+            }
+        }
+    }
+    let help = program()
+        .env("IDEMPOTENT_STORE", "postgres://a:secret@b/c")
+        .arg("--help")
+        .output();
+    assert!(!Ran::of(help.expect("it runs")).all().contains("secret"));
+}
+
+#[test]
+fn a_file_that_is_missing_is_not_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("typo.db");
+    let listed = run(&["list", "--store", &file.display().to_string()]);
+    assert_eq!(listed.code, 3, "{}", listed.all());
+    assert!(!file.exists());
+    let migrated = run(&["migrate", "--store", &file.display().to_string()]);
+    assert_eq!(migrated.code, 0, "{}", migrated.all());
+    assert!(file.exists());
+}
+
+#[test]
+fn a_database_without_tables_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("empty.db");
+    fs::write(&file, "").expect("it is written");
+    let listed = run(&["list", "--store", &file.display().to_string()]);
+    assert_eq!(listed.code, 1, "{}", listed.all());
+    assert!(listed.err.contains("migrate"), "{}", listed.all());
+}
+
+#[test]
+fn completions_and_the_manual_are_made() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let made = run(&["completions", shell]);
+        assert!(
+            made.code == 0 && made.out.contains("idempotent"),
+            "{}",
+            made.err
+        );
+    }
+    let page = run(&["man"]);
+    assert!(
+        page.code == 0 && page.out.contains(".TH idempotent 1"),
+        "{}",
+        page.out
+    );
+}
+
+#[tokio::test]
+async fn a_list_that_nobody_reads_to_its_end_is_no_failure() {
+    let shop = Shop::sqlite().await;
+    for number in 0..40 {
+        shop.charged(&format!("order-{number}")).await;
+    }
+    let mut list = program();
+    list.env("IDEMPOTENT_STORE", shop.url())
+        .args(["list", "--json"]);
+    list.stdout(std::process::Stdio::piped());
+    let mut list = list.spawn().expect("it runs");
+    drop(list.stdout.take());
+    assert!(list.wait().expect("it ends").success());
+}
+
+/// The names of the commands that the help has.
+fn commands() -> Vec<String> {
+    let help = run(&["--help"]).out;
+    let (_, commands) = help.split_once("Commands:\n").expect("commands");
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let name = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    lines.filter_map(name).filter(|it| it != "help").collect()
+}
+
+#[test]
+fn the_page_has_every_command_and_every_flag_of_a_list() {
+    let page = include_str!("../../README.md");
+    let commands = commands();
+    assert!(commands.len() >= 12, "{commands:?}");
+    for command in &commands {
+        let named = [format!("`{command}`"), format!("`{command} ")];
+        assert!(named.iter().any(|it| page.contains(it)), "{command}");
+    }
+    for line in page
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ idempotent "))
+    {
+        let command = line.split(' ').next().expect("a command");
+        assert!(commands.iter().any(|it| it == command), "{line}");
+    }
+    let help = run(&["list", "--help"]).out;
+    for flag in [
+        "--attention",
+        "--abandoned",
+        "--operation",
+        "--scope",
+        "--key",
+        "--state",
+        "--older-than",
+        "--limit",
+    ] {
+        assert!(help.contains(flag) && page.contains(flag), "{flag}");
+    }
+}
