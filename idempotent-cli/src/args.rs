@@ -43,6 +43,9 @@ pub(crate) struct StoreArgs {
     /// How the names of its tables, or its keys in Redis, begin.
     #[arg(long, global = true, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
+    /// How long the application keeps what has expired, as its `audit_retention` says.
+    #[arg(long, global = true, value_name = "AGE")]
+    pub(crate) audit_retention: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -17,7 +17,7 @@ use idempotent_runtime::Idempotency;
 use self::{
     args::{Cli, Command, Embedded},
     failure::Failure,
-    open::Opened,
+    open::{Opened, Settings},
     print::{Screen, aside},
     secret::Location,
 };
@@ -82,8 +82,8 @@ pub async fn run_by_url() -> ExitCode {
 async fn run_at(location: &Location, cli: &Cli) -> Result<(), Failure> {
     let screen = Screen::new(cli.output.json);
     let may_create = matches!(cli.command, Command::Migrate);
-    let prefix = cli.store.prefix.as_deref();
-    let opened = Opened::at(location.url(), prefix, may_create).await?;
+    let settings = Settings::read(&cli.store)?;
+    let opened = Opened::at(location.url(), settings, may_create).await?;
     commands::run(&cli.command, &opened, &screen).await
 }
 

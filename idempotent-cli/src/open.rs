@@ -1,7 +1,9 @@
 //! Opens the store that a URL names, and makes nothing in it.
 
+use std::time::Duration;
+
 use idempotent_runtime::{
-    Idempotency, StoreError,
+    Builder, Idempotency, IntoDuration, StoreError,
     store::{MySqlStore, PostgresStore, RedisStore, SqliteStore},
 };
 use sqlx::{
@@ -11,13 +13,32 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions},
 };
 
-use crate::failure::Failure;
+use crate::{args::StoreArgs, failure::Failure};
 
 /// A store that is open.
 pub(crate) struct Opened {
     pub(crate) idem: Idempotency,
     pub(crate) place: Place,
     pub(crate) prefix: Option<String>,
+    pub(crate) audit_retention: Option<Duration>,
+}
+
+/// The settings that the application has, too.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    prefix: Option<String>,
+    audit_retention: Option<Duration>,
+}
+
+impl Settings {
+    pub(crate) fn read(args: &StoreArgs) -> Result<Self, Failure> {
+        let retention = args.audit_retention.as_deref();
+        let retention = retention.map(IntoDuration::into_duration).transpose()?;
+        Ok(Self {
+            prefix: args.prefix.clone(),
+            audit_retention: retention,
+        })
+    }
 }
 
 /// The store itself, and what reaches it. URLs may hold a password.
@@ -40,24 +61,30 @@ impl Opened {
             idem,
             place: Place::Given,
             prefix: None,
+            audit_retention: None,
         }
     }
 
     /// Opens the store at this URL. A SQLite file that is missing is made only if `may_create`.
     pub(crate) async fn at(
         url: &str,
-        prefix: Option<&str>,
+        settings: Settings,
         may_create: bool,
     ) -> Result<Self, Failure> {
+        let Settings {
+            prefix,
+            audit_retention,
+        } = settings;
+        let named = prefix.as_deref();
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-        let place = match scheme.to_ascii_lowercase().as_str() {
-            "postgres" | "postgresql" => postgres(url, prefix)?,
-            "mysql" | "mariadb" => mysql(url, prefix)?,
+        let (place, builder) = match scheme.to_ascii_lowercase().as_str() {
+            "postgres" | "postgresql" => postgres(url, named)?,
+            "mysql" | "mariadb" => mysql(url, named)?,
             "redis" | "rediss" | "redis+unix" | "unix" | "redis+cluster" | "rediss+cluster" => {
-                return redis(url, prefix).await;
+                redis(url, named).await?
             }
-            "" | "sqlite" => sqlite(url, prefix, may_create)?,
-            _ if is_path(url) => sqlite(url, prefix, may_create)?,
+            "" | "sqlite" => sqlite(url, named, may_create)?,
+            _ if is_path(url) => sqlite(url, named, may_create)?,
             scheme => {
                 return Err(Failure::Usage(format!(
                     "no store has URLs that begin with `{scheme}:`: say `sqlite:`, `postgres://`, \
@@ -65,16 +92,12 @@ impl Opened {
                 )));
             }
         };
-        let idem = match &place {
-            Place::Sqlite(store, _) => Idempotency::new(store.clone()),
-            Place::Postgres(store, _) => Idempotency::new(store.clone()),
-            Place::MySql(store, _) => Idempotency::new(store.clone()),
-            Place::Redis(_) | Place::Given => unreachable!("they were opened above"),
-        };
+        let builder = builder.audit_retention(audit_retention.unwrap_or_default());
         Ok(Self {
-            idem,
+            idem: builder.build()?,
             place,
-            prefix: prefix.map(str::to_owned),
+            prefix,
+            audit_retention,
         })
     }
 }
@@ -100,7 +123,7 @@ fn usage(error: &sqlx::Error) -> Failure {
     Failure::Usage(format!("the URL of the store cannot be used: {error}"))
 }
 
-fn postgres(url: &str, prefix: Option<&str>) -> Result<Place, Failure> {
+fn postgres(url: &str, prefix: Option<&str>) -> Result<(Place, Builder), Failure> {
     let options: PgConnectOptions = url.parse().map_err(|error| usage(&error))?;
     let options = options.application_name("idempotent");
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
@@ -109,10 +132,12 @@ fn postgres(url: &str, prefix: Option<&str>) -> Result<Place, Failure> {
     if let Some(prefix) = prefix {
         store = store.table_prefix(prefix);
     }
-    Ok(Place::Postgres(store.pool(pool.clone())?, pool))
+    let store = store.pool(pool.clone())?;
+    let builder = Idempotency::builder(store.clone());
+    Ok((Place::Postgres(store, pool), builder))
 }
 
-fn mysql(url: &str, prefix: Option<&str>) -> Result<Place, Failure> {
+fn mysql(url: &str, prefix: Option<&str>) -> Result<(Place, Builder), Failure> {
     let options: MySqlConnectOptions = url.parse().map_err(|error| usage(&error))?;
     let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
     let pool = pool.connect_lazy_with(options);
@@ -120,10 +145,12 @@ fn mysql(url: &str, prefix: Option<&str>) -> Result<Place, Failure> {
     if let Some(prefix) = prefix {
         store = store.table_prefix(prefix);
     }
-    Ok(Place::MySql(store.pool(pool.clone())?, pool))
+    let store = store.pool(pool.clone())?;
+    let builder = Idempotency::builder(store.clone());
+    Ok((Place::MySql(store, pool), builder))
 }
 
-fn sqlite(url: &str, prefix: Option<&str>, may_create: bool) -> Result<Place, Failure> {
+fn sqlite(url: &str, prefix: Option<&str>, may_create: bool) -> Result<(Place, Builder), Failure> {
     let options = match url.strip_prefix("sqlite:") {
         Some(_) => url.parse().map_err(|error| usage(&error))?,
         None => SqliteConnectOptions::new().filename(url),
@@ -146,10 +173,12 @@ fn sqlite(url: &str, prefix: Option<&str>, may_create: bool) -> Result<Place, Fa
     if let Some(prefix) = prefix {
         store = store.table_prefix(prefix);
     }
-    Ok(Place::Sqlite(store.pool(pool.clone())?, pool))
+    let store = store.pool(pool.clone())?;
+    let builder = Idempotency::builder(store.clone());
+    Ok((Place::Sqlite(store, pool), builder))
 }
 
-async fn redis(url: &str, prefix: Option<&str>) -> Result<Opened, Failure> {
+async fn redis(url: &str, prefix: Option<&str>) -> Result<(Place, Builder), Failure> {
     let mut store = RedisStore::builder();
     if let Some(prefix) = prefix {
         store = store.key_prefix(prefix);
@@ -158,11 +187,7 @@ async fn redis(url: &str, prefix: Option<&str>) -> Result<Opened, Failure> {
         Some(nodes) => (store.connect_cluster(&nodes).await?, nodes),
         None => (store.connect(url).await?, vec![url.to_owned()]),
     };
-    Ok(Opened {
-        idem: Idempotency::new(store),
-        place: Place::Redis(nodes),
-        prefix: prefix.map(str::to_owned),
-    })
+    Ok((Place::Redis(nodes), Idempotency::builder(store)))
 }
 
 /// The URLs of the nodes that the URL of a cluster names, all with the same user.

@@ -10,7 +10,7 @@ use idempotent_runtime::{
 use crate::{
     args::{ListArgs, StateArg},
     failure::Failure,
-    print::{Screen, Table, ago, aside, escaped, object_of_row, state_of},
+    print::{Screen, Table, ago, aside, escaped, object_of_row, progress, state_of},
 };
 
 /// Lists until so many rows are there, or nothing is left.
@@ -25,10 +25,19 @@ pub(crate) async fn list(
         records = records.after(after.map_err(|error| Failure::Usage(format!("{error}")))?);
     }
     let (mut rows, mut damaged, mut now) = (Vec::<RecordRow>::new(), 0, None);
-    let mut met = HashSet::new();
+    let (mut met, mut looked) = (HashSet::new(), 0);
+    let progress = progress();
     let next = loop {
         let left = args.limit.saturating_sub(rows.len() as u32);
-        let page = records.page(left).await?;
+        let page = tokio::select! {
+            page = records.page(left) => page?,
+            _ = tokio::signal::ctrl_c() => {
+                progress.finish_and_clear();
+                return Err(Failure::Failed(format!("stopped after {looked} records")));
+            }
+        };
+        looked += page.looked;
+        progress.set_message(format!("{looked} records were looked at"));
         damaged += page.damaged;
         now = now.or(Some(page.now));
         rows.extend(page.rows.into_iter().filter(|it| met.insert(it.id)));
@@ -37,6 +46,7 @@ pub(crate) async fn list(
             next => break next,
         }
     };
+    progress.finish_and_clear();
     match screen.json {
         true => rows
             .iter()

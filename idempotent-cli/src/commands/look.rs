@@ -173,15 +173,20 @@ fn cells(step: &StepRow) -> [String; 5] {
     ]
 }
 
-/// The newest record of an operation that has an outcome, so that people see the form of one.
-pub(super) async fn newest_outcome(
+/// So many of the newest outcomes are looked at.
+const NEWEST: u32 = 5;
+
+/// The newest outcomes of an operation that have a value, so that people see the form of one.
+pub(super) async fn newest_outcomes(
     idem: &Idempotency,
     row: &RecordRow,
-) -> Result<Option<RawOutcome>, Failure> {
+) -> Result<Vec<RawOutcome>, Failure> {
     let done = idem.records().operation(&row.operation).state(State::Done);
-    let Some(newest) = done.page(1).await?.rows.into_iter().next() else {
-        return Ok(None);
-    };
-    let record = idem.store().load(&newest.id).await?.record;
-    Ok(record.and_then(|record| record.outcome.clone()))
+    let mut outcomes = Vec::new();
+    for newest in done.page(NEWEST).await?.rows.iter().take(NEWEST as usize) {
+        let record = idem.store().load(&newest.id).await?.record;
+        let outcome = record.and_then(|record| record.outcome.clone());
+        outcomes.extend(outcome.filter(|it| !it.bytes.is_empty()));
+    }
+    Ok(outcomes)
 }

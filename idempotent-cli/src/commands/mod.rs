@@ -41,7 +41,7 @@ pub(crate) async fn run(
         Command::Sequence(command) => sequence::run(idem, command, screen).await,
         Command::Outbox(command) => outbox::run(opened, command, screen).await,
         Command::Doctor => doctor::doctor(opened, screen).await,
-        Command::Purge => purge::purge(idem, screen).await,
+        Command::Purge => purge::purge(opened, screen).await,
         Command::Migrate => schema::migrate(opened, screen).await,
         Command::Ddl(args) => schema::ddl(opened, args, screen),
         Command::Completions { .. } | Command::Man => unreachable!("they need no store"),

@@ -6,11 +6,28 @@ use crate::{
     args::DdlArgs,
     failure::Failure,
     open::{Opened, Place},
-    print::Screen,
+    print::{Screen, progress},
 };
 
 pub(crate) async fn migrate(opened: &Opened, screen: &Screen) -> Result<(), Failure> {
-    match &opened.place {
+    let progress = progress().with_message("making tables and indexes");
+    let migrated = tokio::select! {
+        migrated = make(&opened.place) => migrated,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Failed(
+            "stopped: each step of the schema is made whole or not at all, and `migrate` goes on there".to_owned(),
+        )),
+    };
+    progress.finish_and_clear();
+    migrated?;
+    match screen.json {
+        true => screen.object(&serde_json::json!({ "migrated": true }))?,
+        false => screen.line("The tables of the store are up to date.")?,
+    }
+    Ok(())
+}
+
+async fn make(place: &Place) -> Result<(), Failure> {
+    match place {
         Place::Sqlite(store, _) => store.migrate().await?,
         Place::Postgres(store, _) => store.migrate().await?,
         Place::MySql(store, _) => store.migrate().await?,
@@ -20,10 +37,6 @@ pub(crate) async fn migrate(opened: &Opened, screen: &Screen) -> Result<(), Fail
             ));
         }
         Place::Given => return Err(no_tables("the program makes the tables of its store")),
-    }
-    match screen.json {
-        true => screen.object(&serde_json::json!({ "migrated": true }))?,
-        false => screen.line("The tables of the store are up to date.")?,
     }
     Ok(())
 }

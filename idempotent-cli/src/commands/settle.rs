@@ -1,11 +1,13 @@
 //! `settle` and `undo`: a person says how a call ended.
 
+use std::collections::BTreeSet;
+
 use idempotent_runtime::{Idempotency, OutcomeKind, RawOutcome, Settle};
 use serde_json::Value;
 
 use super::{
     act::{Agreed, Asked, ask, done},
-    look::{newest_outcome, shown},
+    look::{newest_outcomes, shown},
 };
 use crate::{
     args::{SettleArgs, SignArgs, UndoArgs},
@@ -103,28 +105,28 @@ pub(super) fn json(text: &str) -> Result<Value, Failure> {
     })
 }
 
-/// The schema version of the value, by the newest outcome of the operation, which is shown.
+/// The schema version of the value, by the newest outcomes of the operation. One is shown.
 async fn form(idem: &Idempotency, args: &SettleArgs, screen: &Screen) -> Result<u32, Failure> {
     let found = find(idem, &args.record).await?;
     let row = idem.explain(found.id).await?.row;
-    let newest = newest_outcome(idem, &row).await?;
-    let Some(newest) = newest.filter(|it| !it.bytes.is_empty()) else {
-        if args.sign.sign.yes && args.version.is_none() {
-            return Err(Failure::Usage(
-                "no outcome of this operation shows the version of its values: say `--version N`, which is 0 unless the function says `version`".to_owned(),
-            ));
-        }
-        return Ok(args.version.unwrap_or_default());
-    };
-    is_json(&newest)?;
-    if !screen.json {
+    let newest = newest_outcomes(idem, &row).await?;
+    newest.iter().try_for_each(is_json)?;
+    if let Some(shows) = newest.first().filter(|_| !screen.json) {
+        let shown = shown(shows);
         aside(&format!(
-            "The newest outcome of `{}`: {}",
-            row.operation,
-            shown(&newest)
+            "The newest outcome of `{}`: {shown}",
+            row.operation
         ));
     }
-    Ok(args.version.unwrap_or(newest.schema))
+    let schemas: BTreeSet<_> = newest.iter().map(|it| it.schema).collect();
+    match (args.version, schemas.first()) {
+        (Some(version), _) => Ok(version),
+        (None, Some(schema)) if schemas.len() == 1 => Ok(*schema),
+        (None, _) if args.sign.sign.yes => Err(Failure::Usage(
+            "the newest outcomes of this operation do not show one version: say `--version N`, which is 0 unless the function says `version`".to_owned(),
+        )),
+        (None, _) => Ok(newest.first().map_or(0, |it| it.schema)),
+    }
 }
 
 /// Refuses to write JSON where outcomes are something else.

@@ -4,8 +4,12 @@ mod json;
 mod table;
 mod times;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 pub(crate) use self::{
@@ -48,6 +52,13 @@ impl Screen {
     pub(crate) fn table(&self, table: &Table) -> io::Result<()> {
         self.line(&table.drawn(self.width, self.bold))
     }
+}
+
+/// Shows on a terminal, and nowhere else, how far a command has come.
+pub(crate) fn progress() -> ProgressBar {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(200));
+    progress
 }
 
 /// Writes a line beside the output, which a pipe does not take.

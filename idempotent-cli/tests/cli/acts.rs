@@ -11,6 +11,7 @@ on_every_store! {
     a_record_that_moved_is_refused
     nothing_is_changed_without_an_answer
     what_has_expired_is_purged
+    what_is_kept_for_an_audit_is_not_purged
     a_migration_twice_changes_nothing
 }
 
@@ -112,13 +113,29 @@ async fn what_has_expired_is_purged(shop: Shop) {
         if listed.code == 3 {
             return;
         }
-        let purged = shop.run(&["purge"]);
+        let purged = shop.run(&["purge", "--audit-retention", "0s"]);
         assert!(
             purged.out.ends_with(" records were deleted.\n"),
             "{}",
             purged.all()
         );
     }
+}
+
+async fn what_is_kept_for_an_audit_is_not_purged(shop: Shop) {
+    let call = shop
+        .idem
+        .call("codes.send")
+        .key("c")
+        .ttl("150ms")
+        .lease("100ms");
+    call.run(async |_| Ok::<_, Error>(1))
+        .await
+        .expect("it runs");
+    let kept = shop.run(&["purge", "--audit-retention", "1h"]);
+    assert_eq!(kept.out, "0 records were deleted.\n", "{}", kept.all());
+    let unsaid = shop.run(&["purge"]);
+    assert_eq!(unsaid.code, 2, "{}", unsaid.all());
 }
 
 async fn a_migration_twice_changes_nothing(shop: Shop) {

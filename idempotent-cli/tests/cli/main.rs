@@ -2,6 +2,7 @@
 
 mod acts;
 mod doctors;
+mod large;
 mod lists;
 mod looks;
 mod outboxes;

@@ -111,7 +111,7 @@ async fn a_version_is_asked_for_where_no_outcome_shows_one(shop: Shop) {
     let id = shop.uncertain("order-2").await.to_hex();
     let settle = ["settle", &id, "--value", "1"];
     expect![[r#"
-        idempotent: no outcome of this operation shows the version of its values: say `--version N`, which is 0 unless the function says `version`
+        idempotent: the newest outcomes of this operation do not show one version: say `--version N`, which is 0 unless the function says `version`
         exit code 2
     "#]].assert_eq(&shop.run(&[&settle[..], &SIGNED].concat()).all());
 }

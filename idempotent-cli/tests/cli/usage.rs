@@ -38,9 +38,11 @@ fn the_help_has_the_commands_and_the_exit_codes() {
 
         Options:
           --store <URL>  The URL of the store: `sqlite:file.db`, `postgres://…`, `mysql://…`,
-          `redis://…`, or `redis+cluster://host:port,host:port`. `@file` reads it from
-          a file, where a password may stand [env: IDEMPOTENT_STORE]
+          `redis://…`, or `redis+cluster://host:port,host:port`. `@file` reads
+          it from a file, where a password may stand [env: IDEMPOTENT_STORE]
           --prefix <TEXT>  How the names of its tables, or its keys in Redis, begin
+          --audit-retention <AGE>  How long the application keeps what has expired, as its
+          `audit_retention` says
           --json  Writes JSON, one object a line
           -h, --help  Print help
           -V, --version  Print version
