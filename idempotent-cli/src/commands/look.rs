@@ -1,7 +1,7 @@
 //! `show`, `explain` and `steps`: one record, without a change.
 
 use idempotent_runtime::{
-    Idempotency, RawOutcome,
+    Idempotency, OutcomeKind, RawOutcome,
     operate::{Explanation, RecordRow, State, StepRow},
 };
 
@@ -173,20 +173,25 @@ fn cells(step: &StepRow) -> [String; 5] {
     ]
 }
 
-/// So many of the newest outcomes are looked at.
-const NEWEST: u32 = 5;
+/// So many outcomes are looked at.
+const FEW: u32 = 5;
 
-/// The newest outcomes of an operation that have a value, so that people see the form of one.
-pub(super) async fn newest_outcomes(
+/// The newest outcomes of an operation that have a value, so that people see the form of one;
+/// of any operation, if none is named.
+pub(super) async fn outcomes_of(
     idem: &Idempotency,
-    row: &RecordRow,
+    operation: Option<&str>,
 ) -> Result<Vec<RawOutcome>, Failure> {
-    let done = idem.records().operation(&row.operation).state(State::Done);
+    let mut done = idem.records().state(State::Done);
+    if let Some(operation) = operation {
+        done = done.operation(operation);
+    }
     let mut outcomes = Vec::new();
-    for newest in done.page(NEWEST).await?.rows.iter().take(NEWEST as usize) {
-        let record = idem.store().load(&newest.id).await?.record;
+    for row in done.page(FEW).await?.rows.iter().take(FEW as usize) {
+        let record = idem.store().load(&row.id).await?.record;
         let outcome = record.and_then(|record| record.outcome.clone());
-        outcomes.extend(outcome.filter(|it| !it.bytes.is_empty()));
+        let is_value = |it: &RawOutcome| !it.bytes.is_empty() && it.kind != OutcomeKind::Stream;
+        outcomes.extend(outcome.filter(is_value));
     }
     Ok(outcomes)
 }

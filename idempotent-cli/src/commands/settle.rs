@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     act::{Agreed, Asked, ask, done},
-    look::{newest_outcomes, shown},
+    look::{outcomes_of, shown},
 };
 use crate::{
     args::{SettleArgs, SignArgs, UndoArgs},
@@ -109,8 +109,15 @@ pub(super) fn json(text: &str) -> Result<Value, Failure> {
 async fn form(idem: &Idempotency, args: &SettleArgs, screen: &Screen) -> Result<u32, Failure> {
     let found = find(idem, &args.record).await?;
     let row = idem.explain(found.id).await?.row;
-    let newest = newest_outcomes(idem, &row).await?;
+    let newest = outcomes_of(idem, Some(&row.operation)).await?;
     newest.iter().try_for_each(is_json)?;
+    if newest.is_empty() {
+        // One codec writes all outcomes of a store.
+        outcomes_of(idem, None)
+            .await?
+            .iter()
+            .try_for_each(is_json)?;
+    }
     if let Some(shows) = newest.first().filter(|_| !screen.json) {
         let shown = shown(shows);
         aside(&format!(
@@ -134,7 +141,7 @@ fn is_json(newest: &RawOutcome) -> Result<(), Failure> {
     match serde_json::from_slice::<Value>(&newest.bytes) {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::Refused(
-            "the newest outcome of this operation is sealed, or no JSON: a value in JSON could not be read. \
+            "the outcomes in this store are sealed, or no JSON: a value in JSON could not be read. \
              Settle it in a program that has the handle, by `idempotent_cli::run(idem)`".to_owned(),
         )),
     }

@@ -1,7 +1,7 @@
 //! `settle` and `undo`.
 
 use expect_test::expect;
-use idempotent_runtime::{Error, operate::State};
+use idempotent_runtime::{Error, RawEnding, RawOutcome, operate::State};
 
 use crate::shop::{Shop, on_every_store};
 
@@ -12,6 +12,7 @@ on_every_store! {
     the_same_command_twice_is_harmless
     a_version_is_asked_for_where_no_outcome_shows_one
     steps_are_undone_by_the_next_call
+    nothing_is_settled_in_json_where_outcomes_are_something_else
 }
 
 const SIGNED: [&str; 3] = ["--reason", "dashboard, row 7", "--yes"];
@@ -130,4 +131,26 @@ async fn steps_are_undone_by_the_next_call(shop: Shop) {
         .expect("it answers")
         .record;
     assert_eq!(record.map(|it| it.state), Some(State::Undoing));
+}
+
+async fn nothing_is_settled_in_json_where_outcomes_are_something_else(shop: Shop) {
+    let sealed = shop.idem.call("files.convert").key("file-7");
+    let outcome = RawOutcome::value(&b"\x93\xff sealed"[..]);
+    let sealed = sealed.run_raw(|_| async { RawEnding::Record(outcome) });
+    sealed.await.expect("it runs");
+    let id = shop.id("files.convert", "file-7").await.to_hex();
+    let shown = shop.run(&["show", &id]);
+    assert!(
+        shown.out.contains("sealed, or no JSON, 9 bytes"),
+        "{}",
+        shown.all()
+    );
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = ["settle", &id, "--value", "1", "--version", "0"];
+    expect![[r#"
+        idempotent: the outcomes in this store are sealed, or no JSON: a value in JSON could not be read. Settle it in a program that has the handle, by `idempotent_cli::run(idem)`
+        exit code 4
+    "#]].assert_eq(&shop.run(&[&settle[..], &SIGNED].concat()).all());
+    let done = shop.run(&[&["settle", &id, "--done"][..], &SIGNED].concat());
+    assert_eq!(done.code, 0, "no value is written: {}", done.all());
 }
