@@ -280,70 +280,85 @@ pub(crate) enum OutboxCommand {
     /// Counts what waits, topic by topic.
     Topics,
     /// Lists keys that are parked at a refused message.
-    Parked {
-        /// Only keys whose oldest message is of this topic.
-        #[arg(long, value_name = "TOPIC")]
-        topic: Option<String>,
-        /// Only keys whose reason has this text in it.
-        #[arg(long, value_name = "TEXT")]
-        reason_has: Option<String>,
-        /// Lists so many at most.
-        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-        limit: u32,
-        /// Goes on behind this key.
-        #[arg(long, value_name = "KEY")]
-        after: Option<String>,
-    },
+    Parked(ParkedArgs),
     /// Lists messages that were set aside.
-    Rejected {
-        /// Only messages of this topic.
-        #[arg(long, value_name = "TOPIC")]
-        topic: Option<String>,
-        /// Only the message with this id.
-        #[arg(long, value_name = "ID")]
-        id: Option<String>,
-        /// Lists so many at most.
-        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-        limit: u32,
-    },
+    Rejected(RejectedArgs),
     /// Has a parked key go on with its oldest message, or all keys of a topic or a reason.
-    Resume {
-        /// The key.
-        #[arg(required_unless_present_any = ["topic", "reason_has"], conflicts_with_all = ["topic", "reason_has"])]
-        key: Option<String>,
-        /// All keys whose oldest message is of this topic.
-        #[arg(long, value_name = "TOPIC")]
-        topic: Option<String>,
-        /// All keys whose reason has this text in it.
-        #[arg(long, value_name = "TEXT")]
-        reason_has: Option<String>,
-        #[command(flatten)]
-        sign: Signature,
-    },
+    Resume(ResumeKeysArgs),
     /// Sends a message again that was set aside.
-    Resend {
-        /// Its id.
-        id: String,
-        #[command(flatten)]
-        sign: Signature,
-    },
+    Resend(ResendArgs),
     /// Sets the oldest message of a parked key aside, or deletes one that was set aside.
-    Discard {
-        /// The parked key.
-        #[arg(
-            long,
-            value_name = "KEY",
-            required_unless_present = "rejected",
-            requires = "message"
-        )]
-        key: Option<String>,
-        /// The id of its oldest message, as `outbox parked` shows it.
-        #[arg(long, value_name = "ID", requires = "key")]
-        message: Option<String>,
-        /// The id of a message that was set aside.
-        #[arg(long, value_name = "ID", conflicts_with = "key")]
-        rejected: Option<String>,
-        #[command(flatten)]
-        sign: Signature,
-    },
+    Discard(DiscardArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ParkedArgs {
+    /// Only keys whose oldest message is of this topic.
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: Option<String>,
+    /// Only keys whose reason has this text in it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason_has: Option<String>,
+    /// Lists so many at most.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) limit: u32,
+    /// Goes on behind this key.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) after: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RejectedArgs {
+    /// Only messages of this topic.
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: Option<String>,
+    /// Only the message with this id.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Lists so many at most.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ResumeKeysArgs {
+    /// The key.
+    #[arg(required_unless_present_any = ["topic", "reason_has"], conflicts_with_all = ["topic", "reason_has"])]
+    pub(crate) key: Option<String>,
+    /// All keys whose oldest message is of this topic.
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: Option<String>,
+    /// All keys whose reason has this text in it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason_has: Option<String>,
+    #[command(flatten)]
+    pub(crate) sign: Signature,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ResendArgs {
+    /// The id of the message.
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) sign: Signature,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DiscardArgs {
+    /// The parked key.
+    #[arg(
+        long,
+        value_name = "KEY",
+        required_unless_present = "rejected",
+        requires = "message"
+    )]
+    pub(crate) key: Option<String>,
+    /// The id of its oldest message, as `outbox parked` shows it.
+    #[arg(long, value_name = "ID", requires = "key")]
+    pub(crate) message: Option<String>,
+    /// The id of a message that was set aside.
+    #[arg(long, value_name = "ID", conflicts_with = "key")]
+    pub(crate) rejected: Option<String>,
+    #[command(flatten)]
+    pub(crate) sign: Signature,
 }

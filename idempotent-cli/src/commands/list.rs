@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use idempotent_runtime::{
     Idempotency, Time,
-    operate::{RecordRow, Records, State},
+    operate::{RecordCursor, RecordRow, Records, State},
 };
 
 use crate::{
@@ -13,22 +13,57 @@ use crate::{
     print::{Screen, Table, ago, aside, escaped, object_of_row, progress, state_of},
 };
 
-/// Lists until so many rows are there, or nothing is left.
+/// The rows of one list.
+#[derive(Default)]
+struct Listed {
+    rows: Vec<RecordRow>,
+    damaged: u64,
+    now: Option<Time>,
+    /// The place where the list goes on.
+    next: Option<RecordCursor>,
+}
+
 pub(crate) async fn list(
     idem: &Idempotency,
     args: &ListArgs,
     screen: &Screen,
 ) -> Result<(), Failure> {
+    let listed = collect(idem, args).await?;
+    match screen.json {
+        true => {
+            let mut rows = listed.rows.iter();
+            rows.try_for_each(|row| screen.object(&object_of_row(row)))?;
+        }
+        false if listed.rows.is_empty() => {}
+        false => draw(&listed.rows, listed.now, screen)?,
+    }
+    if listed.damaged > 0 {
+        aside(&format!(
+            "{} records cannot be read: other bytes stand there",
+            listed.damaged
+        ));
+    }
+    match listed.next {
+        Some(next) => aside(&format!("There may be more: --after {next}")),
+        None if listed.rows.is_empty() => {
+            return Err(Failure::NotFound("no record is like that".to_owned()));
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Lists until so many rows are there, or nothing is left.
+async fn collect(idem: &Idempotency, args: &ListArgs) -> Result<Listed, Failure> {
     let mut records = filtered(idem, args);
     if let Some(after) = &args.after {
         let after = after.parse();
         records = records.after(after.map_err(|error| Failure::Usage(format!("{error}")))?);
     }
-    let (mut rows, mut damaged, mut now) = (Vec::<RecordRow>::new(), 0, None);
-    let (mut met, mut looked) = (HashSet::new(), 0);
+    let (mut listed, mut met, mut looked) = (Listed::default(), HashSet::new(), 0);
     let progress = progress();
-    let next = loop {
-        let left = args.limit.saturating_sub(rows.len() as u32);
+    loop {
+        let left = args.limit.saturating_sub(listed.rows.len() as u32);
         let page = tokio::select! {
             page = records.page(left) => page?,
             _ = tokio::signal::ctrl_c() => {
@@ -38,35 +73,18 @@ pub(crate) async fn list(
         };
         looked += page.looked;
         progress.set_message(format!("{looked} records were looked at"));
-        damaged += page.damaged;
-        now = now.or(Some(page.now));
-        rows.extend(page.rows.into_iter().filter(|it| met.insert(it.id)));
+        listed.damaged += page.damaged;
+        listed.now = listed.now.or(Some(page.now));
+        let new = page.rows.into_iter().filter(|it| met.insert(it.id));
+        listed.rows.extend(new);
+        listed.next = page.next;
         match page.next {
-            Some(next) if rows.len() < args.limit as usize => records = records.after(next),
-            next => break next,
+            Some(next) if listed.rows.len() < args.limit as usize => records = records.after(next),
+            _ => break,
         }
-    };
+    }
     progress.finish_and_clear();
-    match screen.json {
-        true => rows
-            .iter()
-            .try_for_each(|row| screen.object(&object_of_row(row)))?,
-        false if rows.is_empty() => {}
-        false => draw(&rows, now, screen)?,
-    }
-    if damaged > 0 {
-        aside(&format!(
-            "{damaged} records cannot be read: other bytes stand there"
-        ));
-    }
-    match next {
-        Some(next) => aside(&format!("There may be more: --after {next}")),
-        None if rows.is_empty() => {
-            return Err(Failure::NotFound("no record is like that".to_owned()));
-        }
-        None => {}
-    }
-    Ok(())
+    Ok(listed)
 }
 
 fn filtered<'a>(idem: &'a Idempotency, args: &ListArgs) -> Records<'a> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::act::{confirm, who};
 use crate::{
-    args::{OutboxCommand, Signature},
+    args::{OutboxCommand, ParkedArgs, RejectedArgs, ResendArgs, ResumeKeysArgs, Signature},
     failure::Failure,
     open::{Opened, Place},
     print::{Screen, Table, day_and_time, escaped, in_short},
@@ -43,50 +43,21 @@ async fn over<DB: OutboxDatabase>(
     outbox.check_schema().await?;
     match command {
         OutboxCommand::Topics => topics(&outbox, screen).await,
-        OutboxCommand::Parked {
-            topic,
-            reason_has,
-            limit,
-            after,
-        } => {
-            let mut keys = outbox.parked().limit(*limit).after(after.clone());
-            if let Some(topic) = topic {
-                keys = keys.topic(topic);
-            }
-            if let Some(part) = reason_has {
-                keys = keys.reason(part);
-            }
-            parked(&keys.await?, screen)
-        }
-        OutboxCommand::Rejected { topic, id, limit } => {
-            let mut messages = outbox.rejected().limit(*limit);
-            if let Some(topic) = topic {
-                messages = messages.topic(topic);
-            }
-            if let Some(id) = id {
-                messages = messages.id(id);
-            }
-            rejected(&messages.await?, screen)
-        }
-        OutboxCommand::Resume {
-            key,
-            topic,
-            reason_has,
-            sign,
-        } => match key {
-            Some(key) => resume(&outbox, key, sign, screen).await,
-            None => resume_all(&outbox, (topic, reason_has), sign, screen).await,
+        OutboxCommand::Parked(args) => parked(&outbox, args, screen).await,
+        OutboxCommand::Rejected(args) => rejected(&outbox, args, screen).await,
+        OutboxCommand::Resume(args) => match &args.key {
+            Some(key) => resume(&outbox, key, &args.sign, screen).await,
+            None => resume_all(&outbox, args, screen).await,
         },
-        OutboxCommand::Resend { id, sign } => resend(&outbox, id, sign, screen).await,
-        OutboxCommand::Discard {
-            key,
-            message,
-            rejected,
-            sign,
-        } => match (key, rejected) {
-            (Some(key), _) => discard(&outbox, key, message.as_deref(), sign, screen).await,
-            (None, Some(id)) => discard_rejected(&outbox, id, sign, screen).await,
-            (None, None) => Err(Failure::Usage("name a key or a message".to_owned())),
+        OutboxCommand::Resend(args) => resend(&outbox, args, screen).await,
+        OutboxCommand::Discard(args) => match (&args.key, &args.message, &args.rejected) {
+            (Some(key), Some(message), _) => {
+                discard(&outbox, (key, message), &args.sign, screen).await
+            }
+            (_, _, Some(id)) => discard_rejected(&outbox, id, &args.sign, screen).await,
+            _ => Err(Failure::Usage(
+                "name a key and its message, or a message that was set aside".to_owned(),
+            )),
         },
     }
 }
@@ -121,7 +92,22 @@ async fn topics<DB: OutboxDatabase>(outbox: &Outbox<DB>, screen: &Screen) -> Res
     Ok(())
 }
 
-fn parked(keys: &[Parked], screen: &Screen) -> Result<(), Failure> {
+async fn parked<DB: OutboxDatabase>(
+    outbox: &Outbox<DB>,
+    args: &ParkedArgs,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let mut keys = outbox.parked().limit(args.limit).after(args.after.clone());
+    if let Some(topic) = &args.topic {
+        keys = keys.topic(topic);
+    }
+    if let Some(part) = &args.reason_has {
+        keys = keys.reason(part);
+    }
+    show_parked(&keys.await?, screen)
+}
+
+fn show_parked(keys: &[Parked], screen: &Screen) -> Result<(), Failure> {
     if keys.is_empty() {
         return Err(Failure::NotFound("no key is parked like that".to_owned()));
     }
@@ -152,7 +138,22 @@ fn parked(keys: &[Parked], screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rejected(messages: &[Rejected], screen: &Screen) -> Result<(), Failure> {
+async fn rejected<DB: OutboxDatabase>(
+    outbox: &Outbox<DB>,
+    args: &RejectedArgs,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let mut messages = outbox.rejected().limit(args.limit);
+    if let Some(topic) = &args.topic {
+        messages = messages.topic(topic);
+    }
+    if let Some(id) = &args.id {
+        messages = messages.id(id);
+    }
+    show_rejected(&messages.await?, screen)
+}
+
+fn show_rejected(messages: &[Rejected], screen: &Screen) -> Result<(), Failure> {
     if messages.is_empty() {
         return Err(Failure::NotFound(
             "no message was set aside like that".to_owned(),
@@ -229,16 +230,16 @@ async fn resume<DB: OutboxDatabase>(
 
 async fn resume_all<DB: OutboxDatabase>(
     outbox: &Outbox<DB>,
-    (topic, reason_has): (&Option<String>, &Option<String>),
-    sign: &Signature,
+    args: &ResumeKeysArgs,
     screen: &Screen,
 ) -> Result<(), Failure> {
+    let sign = &args.sign;
     let (mut keys, mut will) = (outbox.parked(), "All parked keys".to_owned());
-    if let Some(topic) = topic {
+    if let Some(topic) = &args.topic {
         keys = keys.topic(topic);
         will += &format!(" of the topic {topic:?}");
     }
-    if let Some(part) = reason_has {
+    if let Some(part) = &args.reason_has {
         keys = keys.reason(part);
         will += &format!(" whose reason has {part:?} in it");
     }
@@ -261,11 +262,10 @@ async fn set_aside<DB: OutboxDatabase>(outbox: &Outbox<DB>, id: &str) -> Result<
 
 async fn resend<DB: OutboxDatabase>(
     outbox: &Outbox<DB>,
-    id: &str,
-    sign: &Signature,
+    args: &ResendArgs,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let message = set_aside(outbox, id).await?;
+    let (message, sign) = (set_aside(outbox, &args.id).await?, &args.sign);
     let will = "It will be sent again, behind all that its key has now.";
     let by = ask_about(&message, will, sign, screen)?;
     let again = outbox.send_again(&message).by(by.as_str());
@@ -293,23 +293,17 @@ fn ask_about(
     screen: &Screen,
 ) -> Result<String, Failure> {
     if !screen.json {
-        rejected(std::slice::from_ref(message), screen)?;
+        show_rejected(std::slice::from_ref(message), screen)?;
     }
     ask(will, sign, screen)
 }
 
 async fn discard<DB: OutboxDatabase>(
     outbox: &Outbox<DB>,
-    key: &str,
-    message: Option<&str>,
+    (key, message): (&str, &str),
     sign: &Signature,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let message = message.ok_or_else(|| {
-        Failure::Usage(
-            "say which message is meant: `--message ID`, as `outbox parked` shows it".to_owned(),
-        )
-    })?;
     let will = format!(
         "The message {message:?} will be set aside, and the key {key:?} will go on behind it."
     );

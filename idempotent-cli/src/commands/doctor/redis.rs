@@ -21,11 +21,25 @@ async fn connect(node: &str) -> RedisResult<MultiplexedConnection> {
 async fn look(connection: &mut MultiplexedConnection, findings: &mut Findings) {
     let info: RedisResult<String> = redis::cmd("INFO").query_async(connection).await;
     let info = match info {
-        Ok(info) => info,
+        Ok(info) => Info(info),
         Err(error) => return findings.unseen("server", &error),
     };
-    let field = |name: &str| {
-        let line = |line: &str| {
+    let version = [info.field("valkey_version"), info.field("redis_version")];
+    let version = version.into_iter().find(|it| !it.is_empty());
+    findings.fine("version", version.unwrap_or_else(|| "unknown".to_owned()));
+    memory(&info, findings);
+    copies(&info, findings);
+    let bytes = info.field("used_memory").parse().unwrap_or(0);
+    super::sql::tell_size(bytes, findings);
+}
+
+/// The answer to `INFO`.
+struct Info(String);
+
+impl Info {
+    /// A field; empty where there is none.
+    fn field(&self, name: &str) -> String {
+        let of = |line: &str| {
             Some(
                 line.strip_prefix(name)?
                     .strip_prefix(':')?
@@ -33,12 +47,12 @@ async fn look(connection: &mut MultiplexedConnection, findings: &mut Findings) {
                     .to_owned(),
             )
         };
-        info.lines().find_map(line).unwrap_or_default()
-    };
-    let version = [field("valkey_version"), field("redis_version")];
-    let version = version.into_iter().find(|it| !it.is_empty());
-    findings.fine("version", version.unwrap_or_else(|| "unknown".to_owned()));
-    let eviction = field("maxmemory_policy");
+        self.0.lines().find_map(of).unwrap_or_default()
+    }
+}
+
+fn memory(info: &Info, findings: &mut Findings) {
+    let eviction = info.field("maxmemory_policy");
     findings.check(
         eviction == "noeviction",
         ("eviction", eviction.clone()),
@@ -47,32 +61,30 @@ async fn look(connection: &mut MultiplexedConnection, findings: &mut Findings) {
             "the server may delete records while they bind calls: set `maxmemory-policy noeviction`",
         ),
     );
-    let persists = field("aof_enabled") == "1";
+}
+
+fn copies(info: &Info, findings: &mut Findings) {
+    let (persists, role) = (info.field("aof_enabled") == "1", info.field("role"));
+    let found = if persists {
+        "append only"
+    } else {
+        "no append-only file"
+    };
     findings.check(
         persists,
-        (
-            "persistence",
-            if persists {
-                "append only"
-            } else {
-                "no append-only file"
-            }
-            .to_owned(),
-        ),
+        ("persistence", found.to_owned()),
         (
             Grade::Hint,
             "a restart forgets records: set `appendonly yes`, or accept that calls may run again",
         ),
     );
-    let replicas = field("connected_slaves");
+    let replicas = info.field("connected_slaves");
     findings.check(
-        field("role") != "master" || replicas != "0",
-        ("replicas", format!("{} with {replicas}", field("role"))),
+        role != "master" || replicas != "0",
+        ("replicas", format!("{role} with {replicas}")),
         (
             Grade::Hint,
             "no other node has the records if this one is lost",
         ),
     );
-    let bytes = field("used_memory").parse().unwrap_or(0);
-    super::sql::tell_size(bytes, findings);
 }
