@@ -35,12 +35,15 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-fn server(name: &str) -> String {
+/// It stands in no output, whatever the command.
+const PASSWORD: &str = "very-secret";
+
+pub(crate) fn server(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
 }
 
 /// A name that no other test has.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("cli_{}_{next}_", std::process::id())
@@ -68,6 +71,8 @@ impl Shop {
         let (url, prefix) = (server("IDEMPOTENT_TEST_POSTGRES_URL"), prefix());
         let store = PostgresStore::builder().table_prefix(&prefix);
         let store = store.connect(&url).await.expect("a server");
+        // The server asks for no password, and takes any.
+        let url = url.replacen('@', &format!(":{PASSWORD}@"), 1);
         Self::at(url, prefix, handle(store))
     }
 
@@ -224,7 +229,11 @@ async fn cancel(_: Undo<String>) -> Result<(), Error> {
 
 impl Ran {
     pub(crate) fn of(output: Output) -> Self {
-        let text = |bytes: &[u8]| named(&String::from_utf8_lossy(bytes));
+        let text = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(!text.contains(PASSWORD), "it shows the password: {text}");
+            named(&text)
+        };
         Self {
             code: output.status.code().unwrap_or(-1),
             out: text(&output.stdout),

@@ -4,7 +4,7 @@ use std::fs;
 
 use expect_test::expect;
 
-use crate::shop::{Ran, Shop, program};
+use crate::shop::{Ran, Shop, prefix, program, server};
 
 fn run(arguments: &[&str]) -> Ran {
     Ran::of(program().args(arguments).output().expect("it runs"))
@@ -188,5 +188,22 @@ fn the_page_has_every_command_and_every_flag_of_a_list() {
         "--limit",
     ] {
         assert!(help.contains(flag) && page.contains(flag), "{flag}");
+    }
+}
+
+/// Servers that let nobody in without encryption, whose certificates are of an authority of the
+/// tests.
+#[test]
+#[ignore = "needs servers: cargo xtask test"]
+fn a_url_switches_encryption_on() {
+    for name in [
+        "IDEMPOTENT_TEST_POSTGRES_TLS_URL",
+        "IDEMPOTENT_TEST_MARIADB_TLS_URL",
+    ] {
+        let (url, prefix) = (server(name), prefix());
+        for (command, code) in [("migrate", 0), ("list", 3), ("doctor", 0)] {
+            let ran = run(&[command, "--store", &url, "--prefix", &prefix]);
+            assert_eq!(ran.code, code, "{command} at {name}: {}", ran.all());
+        }
     }
 }
