@@ -78,9 +78,9 @@ pub(crate) enum Command {
     /// Looks the store over, and says for each finding what to do.
     Doctor,
     /// Makes the tables of the store, or brings them up to date.
-    Migrate,
+    Migrate(TablesArgs),
     /// Prints the statements that make the tables.
-    Ddl(DdlArgs),
+    Ddl(TablesArgs),
     /// Looks at streams of numbered calls, and settles the number at which one stops.
     #[command(subcommand)]
     Sequence(SequenceCommand),
@@ -119,7 +119,7 @@ pub(crate) struct ListArgs {
     /// Only records that were created so long ago, such as `2h` or `30m`.
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
-    /// Lists so many at most.
+    /// Lists so many at most; on Redis some more, since the server hands them out by handfuls.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     /// Goes on where an earlier list ended.
@@ -227,8 +227,8 @@ pub(crate) struct UndoArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct DdlArgs {
-    /// Prints those of the outbox, too.
+pub(crate) struct TablesArgs {
+    /// Those of the outbox, too.
     #[arg(long)]
     pub(crate) outbox: bool,
 }
@@ -238,17 +238,23 @@ pub(crate) enum SequenceCommand {
     /// Shows where a stream stands, and what can be done.
     Show(RecordArgs),
     /// Uses up the number at which a stream stops: it goes on with the next one.
-    Skip {
-        #[command(flatten)]
-        record: RecordArgs,
-        /// The number, as `sequence show` shows it.
-        #[arg(long, value_name = "N")]
-        number: u64,
-        #[command(flatten)]
-        sign: SignArgs,
-    },
+    Skip(SkipArgs),
     /// Says how the number ended at which a stream stops.
     Settle(SettleNumberArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SkipArgs {
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    /// The number, as `sequence show` shows it.
+    #[arg(long, value_name = "N")]
+    pub(crate) number: u64,
+    /// The first number of the stream, as the function says it: for a number that never comes.
+    #[arg(long, value_name = "N")]
+    pub(crate) first: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sign: SignArgs,
 }
 
 #[derive(Args, Clone, Debug)]

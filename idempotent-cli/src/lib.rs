@@ -19,7 +19,7 @@ use self::{
     failure::Failure,
     open::{Opened, Settings},
     print::{Screen, aside},
-    secret::Location,
+    secret::{Location, Secrets},
 };
 
 /// Carries out the command of this process's arguments over a handle of the program's own: with
@@ -47,12 +47,12 @@ use self::{
 /// ```
 pub async fn run(idem: Idempotency) -> ExitCode {
     let Embedded { output, command } = clap::Parser::parse();
-    let screen = Screen::new(output.json);
+    let screen = Screen::new(output.json, Secrets::default());
     let done = match commands::without_store(&command) {
         Some(done) => done,
         None => commands::run(&command, &Opened::given(idem), &screen).await,
     };
-    ended(done, str::to_owned)
+    ended(done, &Secrets::default())
 }
 
 /// Carries out the command of this process's arguments over the store that they name.
@@ -62,7 +62,7 @@ pub async fn run_by_url() -> ExitCode {
     let is_argument = matches.value_source("store") == Some(ValueSource::CommandLine);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(done) = commands::without_store(&cli.command) {
-        return ended(done, str::to_owned);
+        return ended(done, &Secrets::default());
     }
     let location = match &cli.store.store {
         Some(said) => Location::read(said, is_argument),
@@ -71,29 +71,27 @@ pub async fn run_by_url() -> ExitCode {
                 .to_owned(),
         )),
     };
-    let location = match location {
-        Ok(location) => location,
-        Err(failure) => return ended(Err(failure), str::to_owned),
-    };
-    let done = run_at(&location, &cli).await;
-    ended(done, |text| location.hide(text))
+    match location {
+        Ok(location) => ended(run_at(&location, &cli).await, &location.secrets()),
+        Err(failure) => ended(Err(failure), &Secrets::default()),
+    }
 }
 
 async fn run_at(location: &Location, cli: &Cli) -> Result<(), Failure> {
-    let screen = Screen::new(cli.output.json);
-    let may_create = matches!(cli.command, Command::Migrate);
+    let screen = Screen::new(cli.output.json, location.secrets());
+    let may_create = matches!(cli.command, Command::Migrate(_));
     let settings = Settings::read(&cli.store)?;
     let opened = Opened::at(location.url(), settings, may_create).await?;
     commands::run(&cli.command, &opened, &screen).await
 }
 
-fn ended(done: Result<(), Failure>, hide: impl Fn(&str) -> String) -> ExitCode {
+fn ended(done: Result<(), Failure>, secrets: &Secrets) -> ExitCode {
     let Err(failure) = done else {
         return ExitCode::SUCCESS;
     };
     let text = failure.to_string();
     if !text.is_empty() {
-        aside(&format!("idempotent: {}", hide(&text)));
+        aside(&format!("idempotent: {}", secrets.hide(&text)));
     }
     failure.code()
 }

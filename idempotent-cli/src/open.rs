@@ -156,6 +156,12 @@ fn sqlite(url: &str, prefix: Option<&str>, may_create: bool) -> Result<(Place, B
         None => SqliteConnectOptions::new().filename(url),
     };
     let file = options.get_filename();
+    let is_nowhere = file.as_os_str().is_empty() || url.contains("mode=memory");
+    if is_nowhere || file.as_os_str() == ":memory:" || url.ends_with(":memory:") {
+        return Err(Failure::Usage(
+            "the URL names no file: a database in memory ends with this command".to_owned(),
+        ));
+    }
     let exists = file.exists();
     if !may_create && !exists {
         let file = file.display();

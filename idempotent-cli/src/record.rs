@@ -1,6 +1,6 @@
 //! Finds the one record that the arguments name.
 
-use std::{slice, str::FromStr, sync::Arc};
+use std::{str::FromStr, sync::Arc};
 
 use idempotent_runtime::{
     Idempotency, KeyPart, KeyWriter, identity::RecordId, key::Key, operate::RecordCursor,
@@ -123,37 +123,32 @@ async fn by_key<'a>(
     operation: &str,
     named: &'a RecordArgs,
 ) -> Result<Found<'a>, Failure> {
-    let said = named.scope.as_deref();
-    for scope in spellings(said.as_slice()) {
-        let framed_scope = match scope.0.is_empty() {
-            true => None,
-            false => Some(framed("scope", &scope)?),
-        };
-        for key in keys(named)? {
-            let framed_key = framed("key", &key)?;
-            let id = RecordId::new(operation, framed_scope.as_deref(), &framed_key);
-            if let Some(found) = load(idem, id).await? {
-                let spelled = Some((scope, key));
-                return Ok(Found { spelled, ..found });
-            }
-        }
+    let (scope, key) = (Parts::of(&named.scope), key(named)?);
+    let framed_scope = match scope.0.is_empty() {
+        true => None,
+        false => Some(framed("scope", &scope)?),
+    };
+    let id = RecordId::new(operation, framed_scope.as_deref(), &framed("key", &key)?);
+    match load(idem, id).await? {
+        Some(found) => Ok(Found {
+            spelled: Some((scope, key)),
+            ..found
+        }),
+        None => Err(Failure::NotFound(format!(
+            "not found under this id: no record of `{operation}` has this key and scope as they were said. \
+             Search by text: `idempotent list --operation {operation} --key TEXT`"
+        ))),
     }
-    Err(Failure::NotFound(format!(
-        "not found under this id: no record of `{operation}` has this key and scope as they were said. \
-         Search by text: `idempotent list --operation {operation} --key TEXT`"
-    )))
 }
 
-/// The keys that the arguments may mean.
-fn keys(named: &RecordArgs) -> Result<Vec<Parts<'_>>, Failure> {
+fn key(named: &RecordArgs) -> Result<Parts<'_>, Failure> {
     let Some(hex) = &named.key_bytes else {
-        let parts: Vec<_> = named.key.iter().map(String::as_str).collect();
-        return Ok(spellings(&parts));
+        return Ok(Parts::of(&named.key));
     };
     let bytes = bytes(hex).ok_or_else(|| {
         Failure::Usage("`--key-bytes` takes pairs of hexadecimal digits".to_owned())
     })?;
-    Ok(vec![Parts(vec![Part::Bytes(bytes)])])
+    Ok(Parts(vec![Part::Bytes(bytes)]))
 }
 
 fn framed<K: KeyPart + ?Sized>(what: &str, part: &K) -> Result<Vec<u8>, Failure> {
@@ -171,12 +166,10 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// A part of a key as it was said: a text, or the number that it looks like.
+/// A part of a key as it was said. A number and its text are one key.
 #[derive(Clone, Debug)]
 pub(crate) enum Part<'a> {
     Text(&'a str),
-    Number(i64),
-    Large(u64),
     Bytes(Vec<u8>),
 }
 
@@ -184,8 +177,6 @@ impl KeyPart for Part<'_> {
     fn write(&self, key: &mut KeyWriter) {
         match self {
             Self::Text(text) => text.write(key),
-            Self::Number(number) => number.write(key),
-            Self::Large(number) => number.write(key),
             Self::Bytes(bytes) => bytes.as_slice().write(key),
         }
     }
@@ -195,6 +186,12 @@ impl KeyPart for Part<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Parts<'a>(pub(crate) Vec<Part<'a>>);
 
+impl<'a> Parts<'a> {
+    fn of(said: impl IntoIterator<Item = &'a String>) -> Self {
+        Self(said.into_iter().map(|text| Part::Text(text)).collect())
+    }
+}
+
 impl KeyPart for Parts<'_> {
     fn write(&self, key: &mut KeyWriter) {
         match self.0.as_slice() {
@@ -202,25 +199,4 @@ impl KeyPart for Parts<'_> {
             several => several.iter().for_each(|part| key.part(part)),
         }
     }
-}
-
-/// A number and a text are two keys. So each part that looks like a number is tried as both, the
-/// text first.
-fn spellings<'a>(said: &[&'a str]) -> Vec<Parts<'a>> {
-    let mut all = vec![Vec::new()];
-    for text in said {
-        let number = text.parse().map(Part::Number);
-        let number = number.or_else(|_| text.parse().map(Part::Large)).ok();
-        let ways: Vec<_> = [Some(Part::Text(text)), number]
-            .into_iter()
-            .flatten()
-            .collect();
-        let with = |parts: &Vec<Part<'a>>| {
-            let parts = parts.clone();
-            let longer = move |way: &Part<'a>| [parts.as_slice(), slice::from_ref(way)].concat();
-            ways.iter().map(longer).collect::<Vec<_>>()
-        };
-        all = all.iter().flat_map(with).collect();
-    }
-    all.into_iter().map(Parts).collect()
 }

@@ -13,59 +13,85 @@ impl std::fmt::Debug for Location {
     }
 }
 
+/// Texts that no output may show.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+impl Secrets {
+    /// The same text without the secrets, wherever they stand in it.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        let hide = |text: String, secret: &String| text.replace(secret, "***");
+        self.0.iter().fold(text.to_owned(), hide)
+    }
+}
+
 impl Location {
     /// Reads what `--store` says, or the environment.
     ///
     /// A password among the arguments is refused: every user of the machine can list them.
     pub(crate) fn read(said: &str, is_argument: bool) -> Result<Self, Failure> {
-        let Some(file) = said.strip_prefix('@') else {
-            let location = Self(said.to_owned());
-            return match location.password() {
-                Some(_) if is_argument => Err(Failure::Usage(
-                    "a password among the arguments can be read by every user of the machine: \
-                     put the URL into IDEMPOTENT_STORE, or into a file, and say `--store @file`"
-                        .to_owned(),
-                )),
-                _ => Ok(location),
-            };
+        let (location, is_argument) = match said.strip_prefix('@') {
+            None => (Self(said.trim().to_owned()), is_argument),
+            Some(file) => {
+                let text = fs::read_to_string(file).map_err(|error| {
+                    let why = format!("the URL of the store cannot be read from {file}: {error}");
+                    Failure::Usage(why)
+                })?;
+                (Self(text.trim().to_owned()), false)
+            }
         };
-        let text = fs::read_to_string(file);
-        let text = text.map_err(|error| {
-            Failure::Usage(format!(
-                "the URL of the store cannot be read from {file}: {error}"
-            ))
-        })?;
-        Ok(Self(text.trim().to_owned()))
+        if location.0.is_empty() {
+            return Err(Failure::Usage("the URL of the store is empty".to_owned()));
+        }
+        match is_argument && !location.secrets().0.is_empty() {
+            false => Ok(location),
+            true => Err(Failure::Usage(
+                "a password among the arguments can be read by every user of the machine: \
+                 put the URL into IDEMPOTENT_STORE, or into a file, and say `--store @file`"
+                    .to_owned(),
+            )),
+        }
     }
 
     pub(crate) fn url(&self) -> &str {
         &self.0
     }
 
-    /// The password as it stands in the URL.
-    fn password(&self) -> Option<&str> {
-        let (_, rest) = self.0.split_once("://")?;
-        let authority = rest.split(['/', '?', '#']).next()?;
-        // A password may hold an `@` that is not escaped: the last one ends it.
-        let (user, _) = authority.rsplit_once('@').or_else(|| {
-            let (user, _) = rest.rsplit_once('@')?;
-            Some((user, ""))
-        })?;
-        let (_, password) = user.split_once(':')?;
-        (!password.is_empty()).then_some(password)
+    /// The passwords in the URL, as they stand there and as they are meant.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let mut secrets: Vec<_> = [self.password()].into_iter().flatten().collect();
+        let (_, query) = self.0.split_once('?').unwrap_or_default();
+        for parameter in query.split('&') {
+            let (name, value) = parameter.split_once('=').unwrap_or_default();
+            if name.to_ascii_lowercase().contains("pass") && !value.is_empty() {
+                secrets.push(value);
+            }
+        }
+        let decoded: Vec<_> = secrets.iter().map(|it| decoded(it)).collect();
+        let as_they_stand = secrets.into_iter().map(str::to_owned);
+        Secrets(as_they_stand.chain(decoded).collect())
     }
 
-    /// The same text without the password, wherever it stands in it.
-    pub(crate) fn hide(&self, text: &str) -> String {
-        let Some(password) = self.password() else {
-            return text.to_owned();
-        };
-        let mut hidden = text.replace(password, "***");
-        let decoded = decoded(password);
-        if decoded != password {
-            hidden = hidden.replace(&decoded, "***");
+    /// The password of the user.
+    fn password(&self) -> Option<&str> {
+        let (scheme, rest) = self.0.split_once(':')?;
+        if scheme.eq_ignore_ascii_case("sqlite") || scheme.contains(['/', '.', '\\']) {
+            return None;
         }
-        hidden
+        let rest = rest.trim_start_matches('/');
+        let authority = rest.split(['/', '?', '#']).next()?;
+        // A password may hold an `@` that is not escaped: the last one ends it.
+        let (user, _) = authority
+            .rsplit_once('@')
+            .or_else(|| rest.rsplit_once('@'))?;
+        let (_, password) = user.split_once(':')?;
+        (!password.is_empty()).then_some(password)
     }
 }
 
@@ -105,20 +131,27 @@ mod tests {
             ("redis://localhost:6379/0", None),
             ("sqlite:payments.db", None),
             ("payments.db", None),
+            ("mysql://db/shop?user=app&password=s3cret", Some("s3cret")),
+            ("redis+unix:///run/redis?pass=s3cret", Some("s3cret")),
+            ("postgres:app:s3cret@db", Some("s3cret")),
         ] {
             let location = Location(url.to_owned());
-            assert_eq!(location.password(), password, "{url}");
+            assert_eq!(
+                !location.secrets().0.is_empty(),
+                password.is_some(),
+                "{url}"
+            );
             if let Some(password) = password {
-                assert!(
-                    !location
-                        .hide(&format!("no way to {url}"))
-                        .contains(password)
-                );
+                let hidden = location.secrets().hide(&format!("no way to {url}"));
+                assert!(!hidden.contains(password), "{hidden}");
                 assert!(Location::read(url, true).is_err(), "{url}");
             }
             assert!(Location::read(url, false).is_ok(), "{url}");
         }
         let escaped = Location("mysql://app:s%40cret@db/shop".to_owned());
-        assert_eq!(escaped.hide("wrong: s@cret, s%40cret"), "wrong: ***, ***");
+        assert_eq!(
+            escaped.secrets().hide("wrong: s@cret, s%40cret"),
+            "wrong: ***, ***"
+        );
     }
 }

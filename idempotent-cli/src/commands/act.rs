@@ -4,8 +4,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use idempotent_runtime::{
     Error, Idempotency,
-    operate::{Explanation, RecordRow},
+    operate::{Explanation, RecordRow, State},
+    record::Record,
 };
+use serde_json::json;
 
 use super::look::card;
 use crate::{
@@ -33,33 +35,52 @@ pub(super) enum Asked {
 pub(super) async fn ask(
     idem: &Idempotency,
     (named, sign): (&RecordArgs, &SignArgs),
-    will: &str,
+    (will, stands): (&str, impl Fn(&Record) -> bool),
     screen: &Screen,
 ) -> Result<Asked, Failure> {
     let by = who(&sign.sign)?;
     let found = find(idem, named).await?;
     let story = idem.explain(found.id).await?;
     let note = story.row.note.as_deref();
-    let is_repeated = note
+    let is_signed = note
         .is_some_and(|it| it.by.as_deref() == Some(by.as_str()) && *it.text == *sign.sign.reason);
-    if is_repeated && !story.row.state.needs_attention() {
+    if is_signed && stands(&found.record) {
         aside("This was done already, by the same person and for the same reason.");
+        let id = story.row.id.to_hex();
+        screen.done(
+            "already",
+            &json!({ "id": id, "done": "it was done already" }),
+        );
         return Ok(Asked::IsDone);
     }
     if let Some(meant) = &sign.at_version {
         is_meant(meant, &story.row)?;
     }
     if !screen.json {
-        card(&story, screen)?;
-        screen.line("")?;
-        screen.line(will)?;
         let reason = escaped(&sign.sign.reason);
-        screen.line(&format!("By {}, because: {reason}", escaped(&by)))?;
+        let signed = format!("By {}, because: {reason}", escaped(&by));
+        let shown = card(&story, screen).and_then(|()| {
+            ["", will, &signed]
+                .iter()
+                .try_for_each(|line| Ok(screen.line(line)?))
+        });
+        shown.map_err(unshown)?;
     }
     if !sign.sign.yes {
         confirm()?;
     }
     Ok(Asked::Agreed(Box::new(Agreed { story, by })))
+}
+
+/// Nothing is changed that could not be shown.
+pub(super) fn unshown(failure: Failure) -> Failure {
+    match failure {
+        Failure::Unread => Failure::Failed(
+            "nothing was changed: the output is closed, so the change could not be shown"
+                .to_owned(),
+        ),
+        failure => failure,
+    }
 }
 
 fn is_meant(meant: &str, row: &RecordRow) -> Result<(), Failure> {
@@ -80,9 +101,11 @@ fn is_meant(meant: &str, row: &RecordRow) -> Result<(), Failure> {
 
 /// The person who acts, and who must say why.
 pub(super) fn who(sign: &Signature) -> Result<String, Failure> {
-    match sign.reason.trim().is_empty() {
-        true => Err(Failure::Usage("the reason is empty".to_owned())),
-        false => Ok(sign.by.clone().unwrap_or_else(user_and_host)),
+    let by = sign.by.clone().unwrap_or_else(user_and_host);
+    match (sign.reason.trim().is_empty(), by.trim().is_empty()) {
+        (true, _) => Err(Failure::Usage("the reason is empty".to_owned())),
+        (_, true) => Err(Failure::Usage("the name of the person is empty".to_owned())),
+        _ => Ok(by),
     }
 }
 
@@ -113,13 +136,9 @@ fn user_and_host() -> String {
 }
 
 /// Says that a change is made.
-pub(super) fn done(agreed: &Agreed, what: &str, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn done(agreed: &Agreed, what: &str, screen: &Screen) {
     let id = agreed.story.row.id.to_hex();
-    match screen.json {
-        true => screen.object(&serde_json::json!({ "id": id, "done": what }))?,
-        false => screen.line(&format!("Done: {what}."))?,
-    }
-    Ok(())
+    screen.done(what, &json!({ "id": id, "done": what }));
 }
 
 pub(crate) async fn resume(
@@ -128,14 +147,17 @@ pub(crate) async fn resume(
     screen: &Screen,
 ) -> Result<(), Failure> {
     let will = "It will be tried again: the next call with its key takes over and runs.";
-    let Asked::Agreed(agreed) = ask(idem, (&args.record, &args.sign), will, screen).await? else {
+    let stands = |it: &Record| matches!(it.state, State::Running | State::Released);
+    let asked = ask(idem, (&args.record, &args.sign), (will, stands), screen).await?;
+    let Asked::Agreed(agreed) = asked else {
         return Ok(());
     };
     let row = &agreed.story.row;
     let resume = idem.resume_id(row.id).at_version(row.version);
     let resume = resume.by(agreed.by.as_str());
     resume.because(args.sign.sign.reason.as_str()).await?;
-    done(&agreed, "the next call tries it again", screen)
+    done(&agreed, "the next call tries it again", screen);
+    Ok(())
 }
 
 pub(crate) async fn invalidate(
@@ -145,7 +167,9 @@ pub(crate) async fn invalidate(
 ) -> Result<(), Failure> {
     let will =
         "Its outcome will answer no call any more: the next call with its key RUNS ONCE MORE.";
-    let Asked::Agreed(agreed) = ask(idem, (&args.record, &args.sign), will, screen).await? else {
+    let stands = |it: &Record| it.state == State::Released;
+    let asked = ask(idem, (&args.record, &args.sign), (will, stands), screen).await?;
+    let Asked::Agreed(agreed) = asked else {
         return Ok(());
     };
     let row = &agreed.story.row;
@@ -153,5 +177,6 @@ pub(crate) async fn invalidate(
     let act = act.at_version(row.version).by(agreed.by.as_str());
     let done_now: Result<(), Error> = act.await;
     done_now?;
-    done(&agreed, "the next call runs once more", screen)
+    done(&agreed, "the next call runs once more", screen);
+    Ok(())
 }

@@ -5,6 +5,8 @@ use idempotent_runtime::{
     operate::{Explanation, RecordRow, State, StepRow},
 };
 
+use serde_json::value::RawValue;
+
 use crate::{
     args::RecordArgs,
     failure::Failure,
@@ -35,7 +37,11 @@ pub(crate) async fn show(
         let mut object = object_of_row(&story.row);
         object["outcome"] = outcome.map(object_of_outcome).into();
         object["steps"] = story.steps.iter().map(object_of_step).collect();
-        screen.object(&object)?;
+        // A long number would be another one in a `Value`.
+        let value = outcome.and_then(json_of).unwrap_or("null");
+        let object = object.to_string();
+        let fields = object.strip_suffix('}').unwrap_or(&object);
+        screen.json(&format!("{fields},\"value\":{value}}}"))?;
         return Ok(());
     }
     card(&story, screen)?;
@@ -83,20 +89,20 @@ pub(super) fn card(story: &Explanation, screen: &Screen) -> Result<(), Failure> 
     Ok(())
 }
 
+/// The bytes of an outcome as they stand, if they are JSON.
+fn json_of(outcome: &RawOutcome) -> Option<&str> {
+    let value: &RawValue = serde_json::from_slice(&outcome.bytes).ok()?;
+    Some(value.get()).filter(|value| !value.contains(['\n', '\r']))
+}
+
 /// The value of an outcome, if it can be read.
 pub(super) fn shown(outcome: &RawOutcome) -> String {
     let bytes = outcome.bytes.len();
-    let value: Option<serde_json::Value> = serde_json::from_slice(&outcome.bytes).ok();
-    match value {
-        _ if outcome.bytes.is_empty() => "no value".to_owned(),
+    match json_of(outcome) {
+        _ if bytes == 0 => "no value".to_owned(),
         None => format!("sealed, or no JSON, {bytes} bytes"),
         Some(_) if bytes > MOST_SHOWN => format!("{bytes} bytes of JSON: `--json` shows them"),
-        // An object of JSON has no character that moves a terminal, except in its texts.
-        Some(value) => value
-            .to_string()
-            .escape_debug()
-            .to_string()
-            .replace("\\\"", "\""),
+        Some(value) => value.to_owned(),
     }
 }
 
@@ -125,12 +131,23 @@ fn advice(row: &RecordRow) -> Vec<String> {
     let id = &row.id.to_hex()[..12];
     let settle = || format!("settle {id} --value JSON (or --error JSON, or --done)");
     match row.state {
-        State::Uncertain | State::Parked if row.is_stream => vec![
-            format!("sequence settle {id} --number N --value JSON (or --done, or --not-done)"),
+        State::Uncertain if row.is_stream => vec![format!(
+            "sequence settle {id} --number N --value JSON (or --done, or --not-done)"
+        )],
+        State::Parked if row.is_stream => vec![
+            format!("resume {id}"),
+            format!("sequence settle {id} --number N --value JSON (or --done)"),
             format!("sequence skip {id} --number N"),
         ],
         State::Uncertain => vec![settle(), format!("undo {id} --error JSON")],
         State::Parked => vec![format!("resume {id}"), settle()],
+        State::Done
+            if row
+                .outcome
+                .is_some_and(|it| it.kind == OutcomeKind::NotReplayable) =>
+        {
+            vec![settle()]
+        }
         State::Done if !row.is_stream => vec![format!("invalidate {id}")],
         _ => Vec::new(),
     }

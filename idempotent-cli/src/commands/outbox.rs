@@ -3,7 +3,10 @@
 use idempotent_runtime::outbox::{Outbox, OutboxDatabase, Parked, Rejected};
 use serde_json::json;
 
-use super::act::{confirm, who};
+use super::{
+    act::{confirm, unshown, who},
+    schema::named,
+};
 use crate::{
     args::{OutboxCommand, ParkedArgs, RejectedArgs, ResendArgs, ResumeKeysArgs, Signature},
     failure::Failure,
@@ -36,11 +39,13 @@ async fn over<DB: OutboxDatabase>(
     command: &OutboxCommand,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let outbox = match prefix {
-        Some(prefix) => outbox.prefix(prefix)?,
-        None => outbox,
-    };
-    outbox.check_schema().await?;
+    let outbox = named(outbox, prefix)?;
+    outbox.check_schema().await.map_err(|error| {
+        let why = Failure::from(error);
+        Failure::Failed(format!(
+            "{why}: `idempotent migrate --outbox` makes the tables of an outbox"
+        ))
+    })?;
     match command {
         OutboxCommand::Topics => topics(&outbox, screen).await,
         OutboxCommand::Parked(args) => parked(&outbox, args, screen).await,
@@ -191,9 +196,11 @@ fn show_rejected(messages: &[Rejected], screen: &Screen) -> Result<(), Failure> 
 fn ask(will: &str, sign: &Signature, screen: &Screen) -> Result<String, Failure> {
     let by = who(sign)?;
     if !screen.json {
-        screen.line(will)?;
         let (by, reason) = (escaped(&by), escaped(&sign.reason));
-        screen.line(&format!("By {by}, because: {reason}"))?;
+        let shown = screen
+            .line(will)
+            .and_then(|()| screen.line(&format!("By {by}, because: {reason}")));
+        shown.map_err(Failure::from).map_err(unshown)?;
     }
     if !sign.yes {
         confirm()?;
@@ -208,10 +215,7 @@ fn done(changed: u64, what: &str, screen: &Screen) -> Result<(), Failure> {
             "nothing was changed: it is not there any more, or another one is first".to_owned(),
         ));
     }
-    match screen.json {
-        true => screen.object(&json!({ "done": what, "changed": changed }))?,
-        false => screen.line(&format!("Done: {what}."))?,
-    }
+    screen.done(what, &json!({ "done": what, "changed": changed }));
     Ok(())
 }
 
@@ -234,6 +238,14 @@ async fn resume_all<DB: OutboxDatabase>(
     screen: &Screen,
 ) -> Result<(), Failure> {
     let sign = &args.sign;
+    if [&args.topic, &args.reason_has]
+        .iter()
+        .any(|it| it.as_deref() == Some(""))
+    {
+        return Err(Failure::Usage(
+            "an empty text would mean all keys".to_owned(),
+        ));
+    }
     let (mut keys, mut will) = (outbox.parked(), "All parked keys".to_owned());
     if let Some(topic) = &args.topic {
         keys = keys.topic(topic);
@@ -293,7 +305,7 @@ fn ask_about(
     screen: &Screen,
 ) -> Result<String, Failure> {
     if !screen.json {
-        show_rejected(std::slice::from_ref(message), screen)?;
+        show_rejected(std::slice::from_ref(message), screen).map_err(unshown)?;
     }
     ask(will, sign, screen)
 }

@@ -1,16 +1,17 @@
 //! `sequence`: streams of numbered calls.
 
 use idempotent_runtime::{
-    Error, Idempotency, NotSettled, identity::RecordId, sequence::SettleNumber,
+    Error, Idempotency, NotSettled, identity::RecordId, record::Record, sequence::SettleNumber,
 };
 
 use super::{
     act::{Agreed, Asked, ask, done},
     look::explain,
-    settle::json,
+    said::Said,
+    settle::are_json,
 };
 use crate::{
-    args::{RecordArgs, SequenceCommand, SettleNumberArgs, SignArgs},
+    args::{RecordArgs, SequenceCommand, SettleNumberArgs, SignArgs, SkipArgs},
     failure::Failure,
     print::Screen,
     record::find,
@@ -22,6 +23,7 @@ const SEQUENCE: &str = "sequence:";
 pub(crate) async fn run(
     idem: &Idempotency,
     command: &SequenceCommand,
+    is_given: bool,
     screen: &Screen,
 ) -> Result<(), Failure> {
     match command {
@@ -30,12 +32,8 @@ pub(crate) async fn run(
             is_stream(idem, &record).await?;
             explain(idem, &record, screen).await
         }
-        SequenceCommand::Skip {
-            record,
-            number,
-            sign,
-        } => skip(idem, (&of_sequence(record), *number), sign, screen).await,
-        SequenceCommand::Settle(args) => settle(idem, args, screen).await,
+        SequenceCommand::Skip(args) => skip(idem, args, screen).await,
+        SequenceCommand::Settle(args) => settle(idem, args, is_given, screen).await,
     }
 }
 
@@ -61,23 +59,19 @@ async fn is_stream(idem: &Idempotency, record: &RecordArgs) -> Result<(), Failur
     }
 }
 
-async fn skip(
-    idem: &Idempotency,
-    (record, number): (&RecordArgs, u64),
-    sign: &SignArgs,
-    screen: &Screen,
-) -> Result<(), Failure> {
+async fn skip(idem: &Idempotency, args: &SkipArgs, screen: &Screen) -> Result<(), Failure> {
+    let (record, number, sign) = (&of_sequence(&args.record), args.number, &args.sign);
     is_stream(idem, record).await?;
     let will = format!(
         "Number {number} will be used up: it NEVER RUNS, and the stream goes on with the next one."
     );
-    let Asked::Agreed(agreed) = ask(idem, (record, sign), &will, screen).await? else {
+    let asked = ask(idem, (record, sign), (&will, |_: &Record| false), screen).await?;
+    let Asked::Agreed(agreed) = asked else {
         return Ok(());
     };
     let found = find(idem, record).await?;
     match (stopped(idem, found.id, number).await, &found.spelled) {
         (Ok(settle), _) => signed(settle, &agreed, sign).skip().await?,
-        // It fails each time it comes, or never comes.
         (Err(Stopped::Nowhere), Some((scope, key))) => {
             let operation = &*found.record.subject.operation;
             let name = operation.strip_prefix(SEQUENCE).unwrap_or(operation);
@@ -85,9 +79,16 @@ async fn skip(
             if !scope.0.is_empty() {
                 sequence = sequence.scope(scope);
             }
-            signed(sequence.settle(number), &agreed, sign)
-                .skip()
-                .await?;
+            let skipped = match args.first {
+                // It never comes.
+                Some(first) => {
+                    let sequence = sequence.first(first);
+                    signed(sequence.settle(number), &agreed, sign).skip().await
+                }
+                // It fails each time it comes.
+                None => signed(sequence.settle(number), &agreed, sign).skip().await,
+            };
+            skipped?;
         }
         (Err(stopped), _) => return Err(stopped.into()),
     }
@@ -95,25 +96,32 @@ async fn skip(
         &agreed,
         &format!("the stream goes on behind {number}"),
         screen,
-    )
+    );
+    Ok(())
 }
 
 async fn settle(
     idem: &Idempotency,
     args: &SettleNumberArgs,
+    is_given: bool,
     screen: &Screen,
 ) -> Result<(), Failure> {
     let (record, number, sign) = (of_sequence(&args.record), args.number, &args.sign);
     is_stream(idem, &record).await?;
-    let value = args.value.as_deref().map(json).transpose()?;
-    let error = args.error.as_deref().map(json).transpose()?;
+    let read = |text: &String| Said::read(text, is_given);
+    let value = args.value.as_ref().map(read).transpose()?;
+    let error = args.error.as_ref().map(read).transpose()?;
+    if value.is_some() || error.is_some() {
+        are_json(idem).await?;
+    }
     let will = match (&value, &error) {
         (Some(value), _) => format!("Number {number} happened. A copy of it will get {value}"),
         (_, Some(error)) => format!("Number {number} failed for good. A copy will get {error}"),
         _ if args.done => format!("Number {number} happened, and its value is not known."),
         _ => format!("Number {number} did not happen: it runs when it comes again."),
     };
-    let Asked::Agreed(agreed) = ask(idem, (&record, sign), &will, screen).await? else {
+    let asked = ask(idem, (&record, sign), (&will, |_: &Record| false), screen).await?;
+    let Asked::Agreed(agreed) = asked else {
         return Ok(());
     };
     let stopped = stopped(idem, agreed.story.row.id, number).await?;
@@ -124,7 +132,8 @@ async fn settle(
         _ if args.done => settle.as_done().await?,
         _ => settle.release().await?,
     }
-    done(&agreed, &format!("number {number} is settled"), screen)
+    done(&agreed, &format!("number {number} is settled"), screen);
+    Ok(())
 }
 
 /// Why a number is not the one at which the stream stops.

@@ -43,14 +43,12 @@ pub(crate) fn object_of_step(row: &StepRow) -> Value {
     })
 }
 
-/// An outcome with its value, if that is JSON.
+/// An outcome without its value.
 pub(crate) fn object_of_outcome(outcome: &RawOutcome) -> Value {
-    let value: Option<Value> = serde_json::from_slice(&outcome.bytes).ok();
     json!({
         "kind": kind_of(outcome.kind),
         "bytes": outcome.bytes.len(),
         "schema": outcome.schema,
-        "value": value,
     })
 }
 

@@ -22,7 +22,8 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let cells = cells.into_iter().map(|cell| super::printable(&cell));
+        self.rows.push(cells.collect());
     }
 
     /// The table as text, in so many columns.

@@ -29,7 +29,14 @@ where
         Some(prefix) => outbox.prefix(prefix).expect("a prefix"),
         None => outbox,
     };
-    outbox.migrate().await.expect("it makes its tables");
+    let missing = shop.run(&["outbox", "topics"]);
+    assert!(
+        missing.code == 1 && missing.err.contains("--outbox"),
+        "{}",
+        missing.all()
+    );
+    let made = shop.run(&["migrate", "--outbox"]);
+    assert_eq!(made.code, 0, "{}", made.all());
     let mut tx = pool.begin().await.expect("a transaction");
     for (id, key) in [
         ("m-1", "customer 7"),

@@ -12,6 +12,9 @@ on_every_store! {
     the_same_command_twice_is_harmless
     a_version_is_asked_for_where_no_outcome_shows_one
     steps_are_undone_by_the_next_call
+    another_change_for_the_same_reason_is_no_repeat
+    a_long_number_stands_as_it_was_said
+    undo_goes_by_the_version_of_the_operation
     nothing_is_settled_in_json_where_outcomes_are_something_else
 }
 
@@ -87,6 +90,7 @@ async fn the_same_command_twice_is_harmless(shop: Shop) {
     let settle = [&settle[..], &SIGNED].concat();
     assert_eq!(shop.run(&settle).code, 0);
     expect![[r#"
+        Done: already.
         The newest outcome of `payments.charge`: 1
         This was done already, by the same person and for the same reason.
         exit code 0
@@ -120,7 +124,7 @@ async fn a_version_is_asked_for_where_no_outcome_shows_one(shop: Shop) {
 async fn steps_are_undone_by_the_next_call(shop: Shop) {
     let id = shop.trip("trip-1").await;
     let hex = id.to_hex();
-    let undo = ["undo", &hex, "--error", r#""no hotel""#];
+    let undo = ["undo", &hex, "--error", r#""no hotel""#, "--version", "0"];
     let undone = shop.run(&[&undo[..], &SIGNED].concat());
     assert_eq!(undone.code, 0, "{}", undone.all());
     let record = shop
@@ -153,4 +157,61 @@ async fn nothing_is_settled_in_json_where_outcomes_are_something_else(shop: Shop
     "#]].assert_eq(&shop.run(&[&settle[..], &SIGNED].concat()).all());
     let done = shop.run(&[&["settle", &id, "--done"][..], &SIGNED].concat());
     assert_eq!(done.code, 0, "no value is written: {}", done.all());
+}
+
+async fn another_change_for_the_same_reason_is_no_repeat(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let settle = |value| {
+        let settle = ["settle", &id, "--value", value, "--version", "0"];
+        shop.run(&[&settle[..], &SIGNED].concat())
+    };
+    assert_eq!(settle("1").code, 0);
+    let other = settle("2");
+    assert_eq!(other.code, 4, "{}", other.all());
+    let invalidate = shop.run(&[&["invalidate", &id][..], &SIGNED].concat());
+    assert_eq!(invalidate.code, 0, "{}", invalidate.all());
+    assert!(invalidate.out.contains("Done"), "{}", invalidate.all());
+    let moved = [
+        "invalidate",
+        &id,
+        "--at-version",
+        "00000000000000000000000000000001",
+    ];
+    let moved = shop.run(&[&moved[..], &["--reason", "another", "--yes"]].concat());
+    assert_eq!(moved.code, 4, "{}", moved.all());
+}
+
+async fn a_long_number_stands_as_it_was_said(shop: Shop) {
+    let id = shop.uncertain("order-2").await.to_hex();
+    let value = "340282366920938463463374607431768211455";
+    let settle = ["settle", &id, "--value", value, "--version", "0"];
+    let settled = shop.run(&[&settle[..], &SIGNED].concat());
+    assert_eq!(settled.code, 0, "{}", settled.all());
+    let call = shop.idem.call("payments.charge").key("order-2");
+    let answer = call.run(async |_| Ok::<_, Error>(0_u128)).await;
+    assert_eq!(answer, Ok(u128::MAX));
+    let (shown, _) = shop.raw(&["show", &id, "--json"]);
+    assert!(shown.contains(&format!(r#""value":{value}"#)), "{shown}");
+}
+
+async fn undo_goes_by_the_version_of_the_operation(shop: Shop) {
+    let call = shop.idem.call("trips.book").key("trip-0").version(3);
+    call.run(async |_| Ok::<_, Error>(()))
+        .await
+        .expect("it is booked");
+    let id = shop.trip("trip-1").await;
+    let undo = ["undo", &id.to_hex(), "--error", r#""no hotel""#];
+    let undone = shop.run(&[&undo[..], &SIGNED].concat());
+    assert_eq!(undone.code, 0, "{}", undone.all());
+    let record = shop
+        .idem
+        .store()
+        .load(&id)
+        .await
+        .expect("it answers")
+        .record;
+    let outcome = record
+        .and_then(|it| it.outcome.clone())
+        .expect("it has one");
+    assert_eq!(outcome.schema, 3);
 }

@@ -18,6 +18,7 @@ use idempotent_runtime::{
 };
 use regex::Regex;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 /// A store of one test.
 pub(crate) struct Shop {
@@ -86,6 +87,7 @@ impl Shop {
     pub(crate) async fn redis() -> Self {
         let (url, prefix) = (server("IDEMPOTENT_TEST_REDIS_URL"), prefix());
         let store = RedisStore::builder().key_prefix(&prefix);
+        let store = store.accept_at_most_once_until_failover();
         let store = store.connect(&url).await.expect("a server");
         Self::at(url, prefix, handle(store))
     }
@@ -93,6 +95,7 @@ impl Shop {
     pub(crate) async fn cluster() -> Self {
         let (urls, prefix) = (server("IDEMPOTENT_TEST_REDIS_CLUSTER_URLS"), prefix());
         let store = RedisStore::builder().key_prefix(&prefix);
+        let store = store.accept_at_most_once_until_failover();
         let store = store.connect_cluster(urls.split(',')).await;
         let nodes = urls.replace("redis://", "");
         let url = format!("redis+cluster://{nodes}");
@@ -127,14 +130,27 @@ impl Shop {
 
     /// A trip whose flight is booked, and of which nobody knows whether it went on.
     pub(crate) async fn trip(&self, key: &str) -> RecordId {
-        let call = self.idem.call("trips.book").key(key).uncertain_errors();
-        let booked = call.run(async |_| {
+        let call = || {
+            let call = self.idem.call("trips.book").key(key);
+            call.on_crash(OnCrash::Uncertain).lease("300ms")
+        };
+        let is_booked = Notify::new();
+        let booked = call().run(async |_| {
             let flight = step("flight", async |_| Ok::<_, Error>("AB 123".to_owned()));
             flight.undo(cancel).await?;
-            Err::<(), _>(Error::InvalidPolicy("no answer"))
+            is_booked.notify_one();
+            std::future::pending::<Result<(), Error>>().await
         });
-        booked.await.expect_err("the hotel is silent");
-        self.id("trips.book", key).await
+        tokio::select! {
+            _ = booked => panic!("the hotel is silent"),
+            () = is_booked.notified() => {}
+        }
+        loop {
+            let again = call().run(async |_| Ok::<_, Error>(())).await;
+            if let Err(Error::Uncertain { .. }) = again {
+                return self.id("trips.book", key).await;
+            }
+        }
     }
 
     pub(crate) async fn id(&self, operation: &str, key: &str) -> RecordId {
@@ -208,6 +224,10 @@ impl Shop {
         command.env("IDEMPOTENT_STORE", &self.url).args(arguments);
         if let Some(prefix) = &self.prefix {
             command.args(["--prefix", prefix]);
+        }
+        let changes = ["settle", "resume", "undo", "invalidate", "sequence"];
+        if self.url.starts_with("redis") && changes.contains(&arguments[0]) {
+            command.args(["--audit-retention", "0s"]);
         }
         command
     }

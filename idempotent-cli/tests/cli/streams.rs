@@ -9,6 +9,7 @@ on_every_store! {
     a_number_is_settled
     a_number_is_skipped
     a_number_that_fails_is_skipped_by_name
+    a_number_that_never_comes_is_skipped_by_name
 }
 
 const SIGNED: [&str; 3] = ["--reason", "the bank's statement", "--yes"];
@@ -32,7 +33,6 @@ async fn a_number_is_settled(shop: Shop) {
         Number 2 is uncertain: it began in `till-3`, and nobody knows whether it happened. No other number runs.
         Find out whether it happened: `settle_number_id(id).await?.with_value(&value)`, `.with_error(&error)`, `.as_done()`, or `.release()` if it did not.
           idempotent sequence settle c5c9459c9270 --number N --value JSON (or --done, or --not-done) --reason TEXT
-          idempotent sequence skip c5c9459c9270 --number N --reason TEXT
         exit code 0
     "#]].assert_eq(&shop.run(&["sequence", "show", &id]).all());
     let other = ["sequence", "settle", &id, "--number", "3", "--done"];
@@ -111,6 +111,27 @@ async fn a_number_that_fails_is_skipped_by_name(shop: Shop) {
     ];
     let by_name = shop.run(&[&by_name[..], &SIGNED].concat());
     assert_eq!(by_name.code, 0, "{}", by_name.all());
+    let third = payouts().number(3).run(async |_| Ok::<_, Error>(3)).await;
+    assert!(matches!(third, Ok(Decision::Applied(3))), "{third:?}");
+}
+
+async fn a_number_that_never_comes_is_skipped_by_name(shop: Shop) {
+    let payouts = || shop.idem.sequence("payouts", "merchant-7").first(1);
+    let first = payouts().number(1).run(async |_| Ok::<_, Error>(1)).await;
+    assert!(matches!(first, Ok(Decision::Applied(1))));
+    let skip = [
+        "sequence",
+        "skip",
+        "--operation",
+        "payouts",
+        "--key",
+        "merchant-7",
+        "--number",
+        "2",
+    ];
+    let skip = [&skip[..], &["--first", "1"], &SIGNED].concat();
+    let skipped = shop.run(&skip);
+    assert_eq!(skipped.code, 0, "{}", skipped.all());
     let third = payouts().number(3).run(async |_| Ok::<_, Error>(3)).await;
     assert!(matches!(third, Ok(Decision::Applied(3))), "{third:?}");
 }

@@ -63,6 +63,8 @@ fn a_password_stands_nowhere() {
         "redis+cluster://app:very-secret@127.0.0.1:1,127.0.0.1:2",
         "nonsense://app:very-secret@127.0.0.1:1/shop",
         "postgres://app:very-secret@127.0.0.1:1/shop?sslmode=nonsense",
+        "postgres://127.0.0.1:1/shop?user=app&password=very-secret",
+        "mysql://127.0.0.1:1/shop?password=very-secret",
     ] {
         fs::write(&file, url).expect("it is written");
         let by_file = format!("@{}", file.display());
@@ -205,5 +207,65 @@ fn a_url_switches_encryption_on() {
             let ran = run(&[command, "--store", &url, "--prefix", &prefix]);
             assert_eq!(ran.code, code, "{command} at {name}: {}", ran.all());
         }
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_shown_is_not_made() {
+    let shop = Shop::sqlite().await;
+    let id = shop.uncertain("order-1").await.to_hex();
+    let mut settle = program();
+    settle.env("IDEMPOTENT_STORE", shop.url());
+    settle.args(["settle", &id, "--done", "--reason", "r", "--yes"]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = settle.stdout(writer).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        shop.run(&["list", "--attention"]).code,
+        0,
+        "it is still uncertain"
+    );
+}
+
+#[test]
+fn a_url_that_names_nothing_makes_nothing() {
+    for url in ["", "sqlite:", "sqlite::memory:", "sqlite:x.db?mode=memory"] {
+        let made = program()
+            .env("IDEMPOTENT_STORE", url)
+            .arg("migrate")
+            .output();
+        let made = Ran::of(made.expect("it runs"));
+        assert_eq!(made.code, 2, "{url}: {}", made.all());
+    }
+}
+
+#[tokio::test]
+async fn texts_of_others_move_no_terminal() {
+    let shop = Shop::sqlite().await;
+    let id = shop.uncertain("order-1").await.to_hex();
+    let pool = sqlx::SqlitePool::connect(shop.url()).await.expect("a file");
+    let evil = "UPDATE idempotent_records SET holder = char(27) || '[2J' || char(155) || char(8238), \
+                operation = 'a' || char(27) || ']0;x' || char(7)";
+    sqlx::query(evil)
+        .execute(&pool)
+        .await
+        .expect("it is written");
+    for arguments in [
+        &["list"][..],
+        &["list", "--json"],
+        &["show", &id],
+        &["show", &id, "--json"],
+        &["explain", &id],
+        &["explain", &id, "--json"],
+        &["invalidate", &id, "--reason", "r", "--yes"],
+        &["settle", &id, "--value", "1", "--reason", "r", "--yes"],
+    ] {
+        let (out, err) = shop.raw(arguments);
+        let moves = |it: char| (it.is_control() && it != '\n') || it == '\u{202e}';
+        assert!(
+            !out.contains(moves) && !err.contains(moves),
+            "{arguments:?}: {out}{err}"
+        );
     }
 }

@@ -100,10 +100,10 @@ pub(crate) async fn doctor(opened: &Opened, screen: &Screen) -> Result<(), Failu
         attention(&opened.idem, &mut findings).await;
         examine(opened, &mut findings).await;
     }
-    show(&findings, screen)?;
+    let shown = show(&findings, screen);
     match findings.0.iter().any(|it| it.grade == Grade::Serious) {
         true => Err(Failure::Failed("something serious was found".to_owned())),
-        false => Ok(()),
+        false => shown,
     }
 }
 
