@@ -185,7 +185,7 @@ pub(crate) struct Signature {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SignArgs {
     #[command(flatten)]
-    pub(crate) sign: Signature,
+    pub(crate) signature: Signature,
     /// Acts only if the record still has this version, as `show` prints it.
     #[arg(long, value_name = "VERSION")]
     pub(crate) at_version: Option<String>,

@@ -38,12 +38,13 @@ pub(super) async fn ask(
     (will, stands): (&str, impl Fn(&Record) -> bool),
     screen: &Screen,
 ) -> Result<Asked, Failure> {
-    let by = who(&sign.sign)?;
+    let by = who(&sign.signature)?;
     let found = find(idem, named).await?;
     let story = idem.explain(found.id).await?;
     let note = story.row.note.as_deref();
-    let is_signed = note
-        .is_some_and(|it| it.by.as_deref() == Some(by.as_str()) && *it.text == *sign.sign.reason);
+    let is_signed = note.is_some_and(|it| {
+        it.by.as_deref() == Some(by.as_str()) && *it.text == *sign.signature.reason
+    });
     if is_signed && stands(&found.record) {
         aside("This was done already, by the same person and for the same reason.");
         let id = story.row.id.to_hex();
@@ -57,7 +58,7 @@ pub(super) async fn ask(
         is_meant(meant, &story.row)?;
     }
     if !screen.json {
-        let reason = escaped(&sign.sign.reason);
+        let reason = escaped(&sign.signature.reason);
         let signed = format!("By {}, because: {reason}", escaped(&by));
         let shown = card(&story, screen).and_then(|()| {
             ["", will, &signed]
@@ -66,7 +67,7 @@ pub(super) async fn ask(
         });
         shown.map_err(unshown)?;
     }
-    if !sign.sign.yes {
+    if !sign.signature.yes {
         confirm()?;
     }
     Ok(Asked::Agreed(Box::new(Agreed { story, by })))
@@ -155,7 +156,7 @@ pub(crate) async fn resume(
     let row = &agreed.story.row;
     let resume = idem.resume_id(row.id).at_version(row.version);
     let resume = resume.by(agreed.by.as_str());
-    resume.because(args.sign.sign.reason.as_str()).await?;
+    resume.because(args.sign.signature.reason.as_str()).await?;
     done(&agreed, "the next call tries it again", screen);
     Ok(())
 }
@@ -173,7 +174,7 @@ pub(crate) async fn invalidate(
         return Ok(());
     };
     let row = &agreed.story.row;
-    let act = idem.invalidate(row.id, args.sign.sign.reason.as_str());
+    let act = idem.invalidate(row.id, args.sign.signature.reason.as_str());
     let act = act.at_version(row.version).by(agreed.by.as_str());
     let done_now: Result<(), Error> = act.await;
     done_now?;

@@ -41,7 +41,7 @@ pub(crate) async fn show(
         let value = outcome.and_then(json_of).unwrap_or("null");
         let object = object.to_string();
         let fields = object.strip_suffix('}').unwrap_or(&object);
-        screen.json(&format!("{fields},\"value\":{value}}}"))?;
+        screen.json_line(&format!("{fields},\"value\":{value}}}"))?;
         return Ok(());
     }
     card(&story, screen)?;

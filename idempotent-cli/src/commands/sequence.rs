@@ -178,5 +178,5 @@ fn signed<'a>(settle: SettleNumber<'a>, agreed: &Agreed, sign: &SignArgs) -> Set
     let settle = settle.at_version(agreed.story.row.version);
     settle
         .by(agreed.by.as_str())
-        .because(sign.sign.reason.as_str())
+        .because(sign.signature.reason.as_str())
 }

@@ -110,7 +110,7 @@ async fn signed<'a>(
     let row = &agreed.story.row;
     let settle = idem.settle_id(row.id).await?.at_version(row.version);
     let settle = settle.by(agreed.by.as_str());
-    Ok(settle.because(sign.sign.reason.as_str()))
+    Ok(settle.because(sign.signature.reason.as_str()))
 }
 
 /// The schema version of the value, by the newest outcomes of the operation. One is shown.
@@ -135,7 +135,7 @@ async fn form(
     match (version, schemas.first()) {
         (Some(version), _) => Ok(version),
         (None, Some(schema)) if schemas.len() == 1 => Ok(*schema),
-        (None, _) if sign.sign.yes => Err(Failure::Usage(
+        (None, _) if sign.signature.yes => Err(Failure::Usage(
             "the newest outcomes of this operation do not show one version: say `--version N`, which is 0 unless the function says `version`".to_owned(),
         )),
         (None, _) => Ok(newest.first().map_or(0, |it| it.schema)),

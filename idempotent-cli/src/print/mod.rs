@@ -53,11 +53,11 @@ impl Screen {
 
     /// Writes an object, in one line.
     pub(crate) fn object(&self, object: &Value) -> io::Result<()> {
-        self.json(&object.to_string())
+        self.json_line(&object.to_string())
     }
 
     /// Writes a text that is JSON, in one line.
-    pub(crate) fn json(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn json_line(&self, text: &str) -> io::Result<()> {
         let text = self.secrets.hide(text);
         let text = text.chars().fold(String::new(), |mut text, it| {
             match moves(it) {

@@ -1,12 +1,14 @@
 //! `outbox`, over the stores that have one.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use expect_test::expect;
-use idempotent_runtime::outbox::{
-    Envelope, Message, Outbox, OutboxDatabase, PublishError, Publisher,
+use idempotent_runtime::{
+    Idempotency, MemoryStore, Observer, OutboxEvent,
+    outbox::{Envelope, Message, Outbox, OutboxDatabase, PublishError, Publisher},
 };
 use sqlx::{AssertSqlSafe, MySqlPool, PgPool, Pool, SqlitePool};
+use tokio::sync::Semaphore;
 
 use crate::shop::Shop;
 
@@ -17,6 +19,17 @@ impl Publisher for Refuses {
     async fn publish(&self, batch: &[Envelope]) -> Vec<Result<(), PublishError>> {
         let refuse = |_| Err(PublishError::Rejected("no such customer".to_owned()));
         batch.iter().map(refuse).collect()
+    }
+}
+
+/// Has a permit for each key that is parked.
+struct ParkedKeys(Arc<Semaphore>);
+
+impl Observer for ParkedKeys {
+    fn outbox(&self, event: &OutboxEvent<'_>) {
+        if let OutboxEvent::Parked { .. } = event {
+            self.0.add_permits(1);
+        }
     }
 }
 
@@ -48,11 +61,12 @@ where
         outbox.send(&mut *tx, message).await.expect("it is sent");
     }
     tx.commit().await.expect("it commits");
-    let relay = outbox.relay(Refuses).budget(1).idempotency(&shop.idem);
+    let keys = Arc::new(Semaphore::new(0));
+    let observed = Idempotency::builder(MemoryStore::new()).observer(ParkedKeys(Arc::clone(&keys)));
+    let observed = observed.build().expect("a handle");
+    let relay = outbox.relay(Refuses).budget(1).idempotency(&observed);
     let relay = relay.start().await.expect("it starts");
-    while outbox.parked().await.expect("a list").len() < 2 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let _both = keys.acquire_many(2).await.expect("it is open");
     relay.stop().await;
 }
 

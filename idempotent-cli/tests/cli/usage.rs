@@ -1,6 +1,11 @@
 //! Arguments, passwords, files that are not there, completions and the page of the manual.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener},
+    thread,
+};
 
 use expect_test::expect;
 
@@ -267,5 +272,45 @@ async fn texts_of_others_move_no_terminal() {
             !out.contains(moves) && !err.contains(moves),
             "{arguments:?}: {out}{err}"
         );
+    }
+}
+
+/// A server that says the password again, and moves the terminal, in its refusal.
+fn echoing_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let _startup = stream.read(&mut [0; 1_024]);
+            let fields = b"SFATAL\0VFATAL\0C28P01\0Mvery-secret is wrong \x1b[2J\0\0";
+            let length = u32::try_from(fields.len() + 4).expect("it is short");
+            let refusal = [b"E", &length.to_be_bytes()[..], fields].concat();
+            let _the_client_may_be_gone = stream.write_all(&refusal);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_says_the_password_again_is_not_shown() {
+    let url = format!(
+        "postgres://app:very-secret@{}/shop?sslmode=disable",
+        echoing_server()
+    );
+    for command in [
+        &["list"][..],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["outbox", "topics"],
+    ] {
+        let output = program()
+            .env("IDEMPOTENT_STORE", &url)
+            .args(command)
+            .output();
+        let ran = Ran::of(output.expect("it runs"));
+        assert_eq!(ran.code, 1, "{}", ran.all());
+        assert!(ran.all().contains("*** is wrong"), "{}", ran.all());
+        assert!(!ran.all().contains('\u{1b}'), "{command:?}");
     }
 }

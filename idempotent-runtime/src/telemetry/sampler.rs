@@ -60,9 +60,9 @@ impl Idempotency {
     /// oldest has, how far the store's clock is ahead, and how much waits in the outboxes that it
     /// is given.
     ///
-    /// Every process may start one, and needs no more than one. Among samplers of the same outboxes,
-    /// one process reads at a time, and the others show nothing: a record of the operation
-    /// `operations:sampler` names the process. If that process is gone, or cannot read, another one
+    /// Every process may start one, and needs no more than one. Among samplers of the same
+    /// outboxes, one process reads at a time, and the others show nothing. A record of the
+    /// operation `operations:sampler` names the process. If that process is gone, or cannot read, another one
     /// reads after four intervals at most. Give all of them the same interval: a turn lasts for
     /// three intervals of the process that has it.
     ///

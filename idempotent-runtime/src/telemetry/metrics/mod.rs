@@ -75,8 +75,8 @@ impl MetricsObserver {
     }
 
     /// Returns the bounds for histograms, in seconds, from 0.5 ms to 60 s. Give them to the
-    /// recorder: without bounds, Prometheus shows a histogram as a summary, and summaries of several
-    /// processes cannot be added up.
+    /// recorder. Without bounds, Prometheus shows a histogram as a summary, and the summaries of
+    /// several processes cannot be added up.
     #[must_use]
     pub fn buckets() -> &'static [f64] {
         &BUCKETS
