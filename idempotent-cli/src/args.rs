@@ -1,5 +1,7 @@
 //! The words of the command line.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The exit codes, as the help has them.
@@ -93,7 +95,11 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Prints the page of the manual, for `man`.
-    Man,
+    Man {
+        /// Writes a page for each command into this folder instead.
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -196,10 +202,10 @@ pub(crate) struct SignArgs {
 pub(crate) struct SettleArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
-    /// It happened, with this value, in JSON. It answers every duplicate.
+    /// It happened, with this value, in JSON, or in a file: `@file`. It answers every duplicate.
     #[arg(long, value_name = "JSON")]
     pub(crate) value: Option<String>,
-    /// It failed for good, with this error, in JSON. It answers every duplicate.
+    /// It failed for good, with this error, in JSON or `@file`. It answers every duplicate.
     #[arg(long, value_name = "JSON")]
     pub(crate) error: Option<String>,
     /// It happened, and its value is not known: duplicates are refused.
@@ -216,7 +222,7 @@ pub(crate) struct SettleArgs {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
-    /// The error that answers every duplicate afterwards, in JSON.
+    /// The error that answers every duplicate afterwards, in JSON or `@file`.
     #[arg(long, value_name = "JSON", required = true)]
     pub(crate) error: String,
     /// The schema version of the error, as the function says it by `version`.
@@ -265,10 +271,10 @@ pub(crate) struct SettleNumberArgs {
     /// The number, as `sequence show` shows it.
     #[arg(long, value_name = "N")]
     pub(crate) number: u64,
-    /// It happened, with this value, in JSON. It answers a copy.
+    /// It happened, with this value, in JSON or `@file`. It answers a copy.
     #[arg(long, value_name = "JSON")]
     pub(crate) value: Option<String>,
-    /// It failed for good, with this error, in JSON. The stream goes on all the same.
+    /// It failed for good, with this error, in JSON or `@file`. The stream goes on all the same.
     #[arg(long, value_name = "JSON")]
     pub(crate) error: Option<String>,
     /// It happened, and its value is not known.

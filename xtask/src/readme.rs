@@ -1,6 +1,6 @@
 //! The README shows what there is.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use crate::plan::root;
 
@@ -66,5 +66,18 @@ fn every_argument_of_the_attribute_stands_in_the_readme_and_in_the_manual() {
                 "`{argument}` has no row"
             );
         }
+    }
+}
+
+#[test]
+fn the_first_command_of_the_readme_builds_no_driver_of_a_server() {
+    let mut tree = Command::new("cargo");
+    tree.args(["tree", "--edges", "normal", "--prefix", "none"]);
+    let tree = tree.current_dir(root()).output().expect("cargo runs");
+    let tree = String::from_utf8(tree.stdout).expect("text");
+    assert!(tree.contains("sqlx-sqlite"), "{tree}");
+    for driver in ["sqlx-postgres", "sqlx-mysql", "redis v"] {
+        let builds = tree.lines().any(|line| line.starts_with(driver));
+        assert!(!builds, "{driver} slows the first command down");
     }
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(
         Command::Purge => purge::purge(opened, screen).await,
         Command::Migrate(args) => schema::migrate(opened, args, screen).await,
         Command::Ddl(args) => schema::ddl(opened, args, screen),
-        Command::Completions { .. } | Command::Man => unreachable!("they need no store"),
+        Command::Completions { .. } | Command::Man { .. } => unreachable!("they need no store"),
     }
 }
 
@@ -86,7 +86,8 @@ pub(crate) fn without_store(command: &Command) -> Option<Result<(), Failure>> {
             clap_complete::generate(*shell, &mut cli, "idempotent", &mut text);
             Ok(())
         }
-        Command::Man => clap_mangen::Man::new(cli).render(&mut text),
+        Command::Man { to: None } => clap_mangen::Man::new(cli).render(&mut text),
+        Command::Man { to: Some(folder) } => clap_mangen::generate_to(cli, folder),
         _ => return None,
     };
     let written = made.and_then(|()| std::io::stdout().lock().write_all(&text));

@@ -1,6 +1,6 @@
 //! A value that a person has said, in JSON.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, fs};
 
 use idempotent_runtime::{OutcomeKind, record::Record};
 use serde::{Serialize, Serializer};
@@ -17,10 +17,20 @@ pub(super) enum Said {
 }
 
 impl Said {
+    /// Reads JSON, or the file that `@file` names: no JSON begins so, and an argument has a limit.
     pub(super) fn read(text: &str, is_given: bool) -> Result<Self, Failure> {
+        let text = match text.strip_prefix('@') {
+            None => Cow::Borrowed(text),
+            Some(file) => {
+                let read = fs::read_to_string(file);
+                Cow::Owned(read.map_err(|error| {
+                    Failure::Usage(format!("the value cannot be read from {file}: {error}"))
+                })?)
+            }
+        };
         let said = match is_given {
-            true => serde_json::from_str(text).map(Self::Value),
-            false => serde_json::from_str(text).map(Self::AsItIs),
+            true => serde_json::from_str(&text).map(Self::Value),
+            false => serde_json::from_str(&text).map(Self::AsItIs),
         };
         said.map_err(|error| {
             Failure::Usage(format!(

@@ -1,9 +1,15 @@
 //! `resume`, `invalidate`, `purge` and `migrate`.
 
+use std::{
+    process::{Command, Stdio},
+    time::Duration,
+};
+
 use expect_test::expect;
 use idempotent_runtime::{Error, operate::State};
+use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::shop::{Shop, on_every_store};
+use crate::shop::{Ran, Shop, on_every_store};
 
 on_every_store! {
     what_is_parked_is_tried_again
@@ -148,4 +154,58 @@ async fn a_migration_twice_changes_nothing(shop: Shop) {
         code => assert_eq!((code, ddl.code), (2, 2), "Redis has no tables"),
     }
     assert_eq!(shop.run(&["list"]).code, 0);
+}
+
+/// A command that waits for a lock ends at Ctrl-C, and the same command does the rest later.
+#[tokio::test]
+#[ignore = "needs servers: cargo xtask test"]
+async fn a_command_that_is_interrupted_ends_and_can_be_given_again() {
+    let shop = Shop::postgres().await;
+    let call = shop.idem.call("codes.send").key("c");
+    let call = call.ttl("150ms").lease("100ms");
+    let sent = call.run(async |_| Ok::<_, Error>(1)).await;
+    sent.expect("it runs");
+    let pool = PgPool::connect(shop.url()).await.expect("a server");
+    let table = format!("{}records", shop.prefix().expect("a prefix"));
+    let mut lock = pool.begin().await.expect("a transaction");
+    let locks = format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
+    sqlx::raw_sql(AssertSqlSafe(locks))
+        .execute(&mut *lock)
+        .await
+        .expect("it is locked");
+    let purge = ["purge", "--audit-retention", "0s"];
+    for arguments in [&purge[..], &["list"]] {
+        let mut command = shop.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it runs");
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0";
+        while sqlx::query_scalar::<_, i64>(waits)
+            .bind(&table)
+            .fetch_one(&pool)
+            .await
+            .expect("a count")
+            == 0
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let interrupt = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(interrupt.expect("a signal").success());
+        let ended = Ran::of(child.wait_with_output().expect("it ends"));
+        assert_eq!(ended.code, 1, "{}", ended.all());
+        assert!(
+            ended.err.starts_with("idempotent: stopped"),
+            "{}",
+            ended.all()
+        );
+    }
+    lock.rollback().await.expect("the lock is free");
+    loop {
+        let rest = shop.run(&purge);
+        match rest.out.as_str() {
+            "0 records were deleted.\n" => {}
+            out => break assert_eq!(out, "1 records were deleted.\n", "{}", rest.all()),
+        }
+    }
 }

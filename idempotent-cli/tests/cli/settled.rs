@@ -1,5 +1,7 @@
 //! `settle` and `undo`.
 
+use std::fs;
+
 use expect_test::expect;
 use idempotent_runtime::{Error, RawEnding, RawOutcome, operate::State};
 
@@ -214,4 +216,24 @@ async fn undo_goes_by_the_version_of_the_operation(shop: Shop) {
         .and_then(|it| it.outcome.clone())
         .expect("it has one");
     assert_eq!(outcome.schema, 3);
+}
+
+#[tokio::test]
+async fn a_value_may_stand_in_a_file() {
+    let shop = Shop::sqlite().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("value.json");
+    // An argument of this length is refused by the system.
+    let value = format!("\"{}\"", "x".repeat(200_000));
+    fs::write(&file, &value).expect("it is written");
+    let id = shop.uncertain("order-1").await.to_hex();
+    let file = format!("@{}", file.display());
+    let settle = ["settle", &id, "--value", &file, "--version", "0"];
+    let settled = shop.run(&[&settle[..], &SIGNED].concat());
+    assert_eq!(settled.code, 0, "{}", settled.err);
+    let call = shop.idem.call("payments.charge").key("order-1");
+    let answer = call.run(async |_| Ok::<_, Error>(String::new())).await;
+    assert_eq!(answer.map(|it| it.len()), Ok(200_000));
+    let missing = ["settle", &id, "--value", "@/no/such/file", "--version", "0"];
+    assert_eq!(shop.run(&[&missing[..], &SIGNED].concat()).code, 2);
 }

@@ -219,7 +219,7 @@ impl Shop {
         &self.url
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program();
         command.env("IDEMPOTENT_STORE", &self.url).args(arguments);
         if let Some(prefix) = &self.prefix {

@@ -141,6 +141,16 @@ fn completions_and_the_manual_are_made() {
         "{}",
         page.out
     );
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = run(&["man", "--to", &folder.path().display().to_string()]);
+    assert_eq!(pages.code, 0, "{}", pages.all());
+    for page in [
+        "idempotent.1",
+        "idempotent-settle.1",
+        "idempotent-outbox-resend.1",
+    ] {
+        assert!(folder.path().join(page).exists(), "{page}");
+    }
 }
 
 #[tokio::test]
