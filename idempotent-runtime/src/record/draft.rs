@@ -100,6 +100,15 @@ impl Draft {
         matches!(self.expires, Moment::In(kept) if kept >= WHILE_UNDOS_ARE_OPEN)
     }
 
+    /// How many bytes of outcome, key and scope it has.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn bytes(&self) -> usize {
+        let outcome = self.outcome.as_ref();
+        let subject = self.subject.as_deref();
+        outcome.map_or(0, |outcome| outcome.bytes.len())
+            + subject.map_or(0, |subject| subject.scope.len() + subject.key.len())
+    }
+
     /// Whether the draft only says how the attempt of `previous` ended. Everything else in it
     /// stands there already, because a version never changes, and need not be written again over
     /// this one.

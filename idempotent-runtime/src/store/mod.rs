@@ -17,6 +17,8 @@ mod handshake;
 mod health;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod lane;
 mod list;
 pub mod memory;
 mod moment;
@@ -32,6 +34,8 @@ pub(crate) mod pool;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
+#[cfg(feature = "_sql")]
+pub(crate) mod queue;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;

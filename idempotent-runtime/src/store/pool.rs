@@ -141,7 +141,6 @@ impl<S: Server> ConnectionPool<S> {
         &self.server
     }
 
-    #[cfg(feature = "postgres")]
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
@@ -290,7 +289,7 @@ impl<S: Server> PooledConnection<'_, S> {
 }
 
 /// The runtime that the caller runs on.
-fn here() -> Option<runtime::Id> {
+pub(crate) fn here() -> Option<runtime::Id> {
     let handle = runtime::Handle::try_current().ok();
     handle.map(|handle| handle.id())
 }

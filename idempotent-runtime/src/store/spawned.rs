@@ -49,6 +49,19 @@ pub async fn spawned<T: Send + 'static>(
     }
 }
 
+/// Does `work` in a task that goes on if the caller goes away, driven by the same threads.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn detached(work: impl Future<Output = ()> + Send + 'static) {
+    let driver = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => driver(),
+        _ => None,
+    };
+    match driver {
+        Some(driver) => drop(driver.spawn(work.with_current_subscriber())),
+        None => drop(tokio::spawn(work)),
+    }
+}
+
 /// The runtime of the thread of ours. It lives as long as the process; `None` if it cannot start.
 fn driver() -> Option<&'static Handle> {
     static DRIVER: OnceLock<Option<Handle>> = OnceLock::new();

@@ -36,7 +36,7 @@ use tokio::{
 };
 
 pub(crate) use self::queue::Write;
-use self::queue::{Job, MOST_BYTES, Queue, Ticket};
+use self::queue::{Job, MOST_BYTES, renews, take};
 use crate::{
     identity::RecordId,
     policy::OnCrash,
@@ -45,6 +45,7 @@ use crate::{
     store::{
         Snapshot, StepStore, Store, StoreError, StoreErrorKind, Swap, TransactionStore,
         forward::forward,
+        queue::{Queue, Ticket},
     },
     value::lock,
 };
@@ -74,7 +75,7 @@ pub(crate) trait WriteTogether: Store {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    queue: Queue,
+    queue: Queue<Job>,
     batches: usize,
     /// Whether one of the batches renews nothing: the other place is kept for renewals.
     ends: bool,
@@ -121,7 +122,7 @@ impl<S: WriteTogether> Shared<S> {
             Some(_) => &self.renewing_alone,
             None => &self.alone,
         };
-        if write.bytes() <= MOST_BYTES {
+        if next.bytes() <= MOST_BYTES {
             let (turn, answer) = self.enter(write);
             let _place = TicketGuard { shared: self, turn };
             match answer.await {
@@ -138,7 +139,8 @@ impl<S: WriteTogether> Shared<S> {
     fn enter(self: &Arc<Self>, write: Write) -> (Ticket, Receiver<WriteAnswer>) {
         let (caller, answer) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
-        let turn = waiting.queue.push(Job { write, caller });
+        let job = Job { write, caller };
+        let turn = waiting.queue.push(job.rank(), job);
         let needs_task = waiting.batches < BATCHES;
         waiting.batches += usize::from(needs_task);
         // A runtime that ends drops the task at once, and that takes the lock again.
@@ -198,16 +200,16 @@ impl<S: WriteTogether> Batches<S> {
         if std::mem::take(&mut self.ends) {
             waiting.ends = false;
         }
-        let next = waiting.queue.next();
-        let is_free = next.is_some_and(|turn| turn.renews() || !waiting.ends);
+        let next = waiting.queue.first();
+        let is_free = next.is_some_and(|turn| renews(turn) || !waiting.ends);
         if !is_free {
             waiting.batches -= 1;
             self.is_over = true;
             return None;
         }
-        self.ends = next.is_some_and(|turn| !turn.renews());
+        self.ends = next.is_some_and(|turn| !renews(turn));
         waiting.ends |= self.ends;
-        Some(waiting.queue.take())
+        Some(take(&mut waiting.queue))
     }
 }
 
@@ -218,7 +220,7 @@ impl<S: WriteTogether> Drop for Batches<S> {
             let mut waiting = lock(&self.shared.waiting);
             waiting.batches -= 1;
             waiting.ends &= !self.ends;
-            waiting.queue.clear();
+            waiting.queue = Queue::default();
         }
     }
 }

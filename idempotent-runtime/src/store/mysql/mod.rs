@@ -146,7 +146,8 @@ impl MySqlStore {
 }
 
 sql_store! {
-    MySqlStore, MySql, name: "mysql", wait: wait_alone, one_writer: false
+    MySqlStore, MySql, name: "mysql", wait: wait_alone, one_writer: false,
+    together: (pass_look, pass_swap)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::{
     record::{Draft, Record, Step, StepNames, Version, micros},
     store::{
         ListenerHealth, Snapshot, StepWrite, StoreError, StoreErrorKind, Swap,
+        lane::{Answer, Job, Kind},
         notifications::Listener,
         sql::{self, Reads, Value, bytes, server::ServerDialect},
         version_cache::CachedVersion,
@@ -67,6 +68,24 @@ impl ServerDialect for Statements {
             here: here.map(Arc::from),
             ..self.clone()
         }
+    }
+
+    /// Behind a proxy each statement would be one long text.
+    fn has_lanes(&self) -> bool {
+        self.protocol == Protocol::Extended
+    }
+
+    async fn do_many(
+        &self,
+        session: &mut Session<'_>,
+        kind: Kind,
+        jobs: &[&Job],
+    ) -> Result<Vec<Option<Answer>>, StoreError> {
+        self.send_many(session, kind, jobs).await
+    }
+
+    fn is_undone(error: &StoreError) -> bool {
+        failure::was_undone(error)
     }
 
     async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {

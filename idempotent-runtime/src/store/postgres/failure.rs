@@ -30,10 +30,17 @@ pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
 
 /// Tells whether the server ended a transaction because it and another one waited for each other.
 pub(super) fn is_deadlock(error: &StoreError) -> bool {
-    let cause = std::error::Error::source(error);
-    let cause = cause.and_then(|cause| cause.downcast_ref::<Error>());
-    let said = cause.and_then(Error::as_database_error);
+    let said = cause(error).and_then(Error::as_database_error);
     said.is_some_and(|said| said.code().as_deref() == Some("40P01"))
+}
+
+/// The same as [`is_undone`], of an error that has its kind.
+pub(super) fn was_undone(error: &StoreError) -> bool {
+    cause(error).is_some_and(is_undone)
+}
+
+fn cause(error: &StoreError) -> Option<&Error> {
+    std::error::Error::source(error)?.downcast_ref()
 }
 
 /// Tells whether the server itself refused a statement, which was undone so.

@@ -9,6 +9,7 @@ use sqlx::{
 };
 
 use super::{
+    failure,
     rows::{Protocol, without_nul, write_value},
     statements::Statement,
 };
@@ -32,8 +33,25 @@ fn named(types: &[&str]) -> String {
     format!("many ({})", names.join(", "))
 }
 
-/// Runs a statement over a list.
+/// Runs a statement over a list. If the server has no room left for what it is to tell, the
+/// statement is sent again without telling.
 pub(super) async fn send(
+    connection: &mut PgConnection,
+    protocol: Protocol,
+    statement: &Statement,
+    types: &[&str],
+    rows: &Rows<'_>,
+    channel: Option<&str>,
+) -> sqlx::Result<Vec<PgRow>> {
+    match send_once(connection, protocol, statement, types, rows, channel).await {
+        Err(error) if failure::has_no_room_to_tell(&error) => {
+            send_once(connection, protocol, statement, types, rows, None).await
+        }
+        rows => rows,
+    }
+}
+
+async fn send_once(
     connection: &mut PgConnection,
     protocol: Protocol,
     statement: &Statement,

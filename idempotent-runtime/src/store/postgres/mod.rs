@@ -7,6 +7,7 @@ mod connection;
 pub(super) mod failure;
 pub(crate) mod listen;
 mod lists;
+mod many;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -38,7 +39,8 @@ type Inner = server::Inner<Statements>;
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are one statement, of up to 256
-/// records. A first call costs two round trips. A replay costs one, takes no lock and writes
+/// records. If more than four callers claim, complete or look at the same time, up to 64 of them
+/// share a statement. A first call costs two round trips. A replay costs one, takes no lock and writes
 /// nothing. The store remembers up to 8,192 records that it has lately written or seen,
 /// without their outcomes, in mostly less than a kilobyte each. Their replays cost the server about
 /// half, and their completions two thirds. The first call costs three round trips if such a record
@@ -153,7 +155,8 @@ impl PostgresStore {
 }
 
 sql_store! {
-    PostgresStore, Postgres, name: "postgres", wait: wait_for, one_writer: false
+    PostgresStore, Postgres, name: "postgres", wait: wait_for, one_writer: false,
+    together: (pass_look, pass_swap)
 }
 
 #[cfg(test)]

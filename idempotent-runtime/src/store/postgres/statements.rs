@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{
+    many::Many,
     rows::Protocol,
     steps::{load_steps, write_step},
     together::{load_all, replace_all},
@@ -83,6 +84,8 @@ pub(super) struct Statements {
     pub(super) replace_all: Statement,
     pub(super) load_all: Statement,
     pub(super) complete: Statement,
+    /// Those of the operations that come together.
+    pub(super) many: Many,
     pub(super) mark: Statement,
     pub(super) purge: Statement,
     pub(super) scan: Statement,
@@ -220,6 +223,7 @@ impl Statements {
             replace_all: Statement::new(&replace_all(&table, &replace)),
             load_all: Statement::new(&load_all(&table)),
             replace: Statement::new(&replace),
+            many: Many::new(&create, &again, &complete, &load),
             complete: Statement::new(&complete),
             mark: Statement::new(&mark),
             purge: Statement::new(&purge),

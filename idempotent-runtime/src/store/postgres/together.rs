@@ -7,13 +7,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 
 use super::{
     Inner, PostgresStore,
     connection::Connected,
     failure,
     lists::{self, listed},
+    many::with_columns,
     rows::check_identity,
     statements::{NAME, NOW, Statements},
 };
@@ -51,12 +52,7 @@ const LONGEST_SHOWN: usize = 4096;
 /// wait for it, and no batch waits for another one.
 pub(super) fn replace_all(table: &str, replace: &str) -> String {
     let list = listed(&WRITTEN);
-    let parameters = WRITTEN.iter().enumerate();
-    let text = parameters.fold(replace.to_owned(), |text, (place, kind)| {
-        let number = place + 1;
-        text.replace(&format!("${number}::{kind}"), &format!("c{number}"))
-    });
-    let text = text
+    let text = with_columns(replace, &WRITTEN)
         .replace("FROM clock\n", "FROM clock, many, free\n")
         .replace("WHERE id = c1", "WHERE id = free_id AND id = c1")
         .replace("RETURNING now", "RETURNING c1, c8, c15, now")
@@ -88,7 +84,15 @@ impl Statements {
         connection: &mut PgConnection,
         writes: &[Write],
     ) -> Result<Option<HashMap<RecordId, Stamp>>, StoreError> {
-        let rows = match self.send_all(connection, writes).await {
+        let list: Vec<_> = writes
+            .iter()
+            .map(|write| sql::written(&write.id, Some(write.seen), &write.next))
+            .collect();
+        let list: Vec<_> = list.iter().map(|values| &values[..]).collect();
+        let (statement, protocol) = (&self.replace_all, self.protocol);
+        let channel = Some(&*self.channel);
+        let sent = lists::send(connection, protocol, statement, &WRITTEN, &list, channel);
+        let rows = match sent.await {
             Err(error) if failure::is_undone(&error) => {
                 let error = failure::of(error, WRITING);
                 return match error.kind() {
@@ -107,28 +111,6 @@ impl Statements {
             Ok((id, sql::stamp(row, STAMP, version, WRITING)?))
         };
         rows.iter().map(stamp).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// If the server has no room left for what it is to tell, the statement is sent again without
-    /// telling.
-    async fn send_all(
-        &self,
-        connection: &mut PgConnection,
-        writes: &[Write],
-    ) -> sqlx::Result<Vec<PgRow>> {
-        let list: Vec<_> = writes
-            .iter()
-            .map(|write| sql::written(&write.id, Some(write.seen), &write.next))
-            .collect();
-        let list: Vec<_> = list.iter().map(|values| &values[..]).collect();
-        let (statement, protocol) = (&self.replace_all, self.protocol);
-        let channel = Some(&*self.channel);
-        match lists::send(connection, protocol, statement, &WRITTEN, &list, channel).await {
-            Err(error) if failure::has_no_room_to_tell(&error) => {
-                lists::send(connection, protocol, statement, &WRITTEN, &list, None).await
-            }
-            rows => rows,
-        }
     }
 
     async fn load_all(

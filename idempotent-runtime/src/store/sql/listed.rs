@@ -61,3 +61,18 @@ pub(crate) fn id_at(
     let bytes = id.array().map_err(|damaged| corrupt(damaged, doing))?;
     Ok(RecordId::from_bytes(bytes))
 }
+
+/// Reads a version that stands at this place of a row.
+#[cfg(feature = "postgres")]
+pub(crate) fn version_at(
+    row: &impl Row,
+    place: usize,
+    doing: &'static str,
+) -> Result<[u8; 16], StoreError> {
+    let version = Cell {
+        row,
+        place,
+        column: "version",
+    };
+    version.array().map_err(|damaged| corrupt(damaged, doing))
+}

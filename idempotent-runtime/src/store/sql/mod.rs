@@ -44,7 +44,7 @@ pub(crate) use self::answers::{REFUSED, swapped};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::dialect::sent;
 #[cfg(feature = "postgres")]
-pub(crate) use self::listed::id_at;
+pub(crate) use self::listed::{id_at, version_at};
 pub(crate) use self::{
     answers::snapshot,
     columns::COLUMNS,

@@ -1,9 +1,10 @@
 //! The one front of all SQL stores: work that others wait for goes to a task of its own, unless
 //! there is a permit to do it in the caller's.
 
-/// Makes a store of what its clones share, `inner`, and of the methods `heartbeats` and `$wait`.
+/// Makes a store of what its clones share, `inner`, and of the methods `heartbeats` and `$wait`. The
+/// last two of a server do together what comes together.
 macro_rules! sql_store {
-    ($store:ident, $database:ident, name: $name:literal, wait: $wait:ident, one_writer: $one_writer:literal) => {
+    ($store:ident, $database:ident, name: $name:literal, wait: $wait:ident, one_writer: $one_writer:literal $(, together: ($pass_look:ident, $pass_swap:ident))?) => {
         const _: () = {
             use std::{sync::Arc, time::Duration};
 
@@ -98,6 +99,10 @@ macro_rules! sql_store {
             #[async_trait]
             impl Store for $store {
                 async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+                    $(let _alone = match self.inner.$pass_look(id).await {
+                        $crate::store::lane::Passed::Answered(answer) => return answer,
+                        $crate::store::lane::Passed::Alone(alone) => alone,
+                    };)?
                     let Some(_permit) = self.inner.inline_permit() else {
                         let (inner, id) = (Arc::clone(&self.inner), *id);
                         return spawned("loading a record", async move { inner.load(&id).await })
@@ -112,6 +117,10 @@ macro_rules! sql_store {
                     seen: Option<Version>,
                     next: &Draft,
                 ) -> Result<Swap, StoreError> {
+                    $(let _alone = match self.inner.$pass_swap(id, seen, next).await {
+                        $crate::store::lane::Passed::Answered(answer) => return answer,
+                        $crate::store::lane::Passed::Alone(alone) => alone,
+                    };)?
                     let Some(_permit) = self.inner.inline_permit() else {
                         let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
                         let swapping = async move { inner.swap(&id, seen, &next).await };

@@ -12,12 +12,8 @@
 //! a result that is unknown.
 
 use std::{
-    collections::VecDeque,
     error::Error,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -37,7 +33,10 @@ use crate::{
     identity::RecordId,
     race::race,
     record::{Draft, Version},
-    store::{StoreError, StoreErrorKind, Swap},
+    store::{
+        StoreError, StoreErrorKind, Swap,
+        queue::{self, Taken},
+    },
     value::lock,
 };
 
@@ -50,11 +49,10 @@ pub(super) const ROLLBACK: &str = "ROLLBACK";
 /// locked while they are written.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The writes that are not taken up yet, by their numbers.
+/// The writes that are not taken up yet.
 #[derive(Debug)]
 pub(super) struct Queue {
-    writes: Mutex<VecDeque<Write>>,
-    next: AtomicU64,
+    writes: Mutex<queue::Queue<Write>>,
     /// How long SQLite waits for a lock that another connection has on the file.
     busy_timeout: Duration,
 }
@@ -65,7 +63,6 @@ pub(super) struct Write {
     pub(super) id: RecordId,
     pub(super) seen: Option<Version>,
     pub(super) next: Draft,
-    number: u64,
     /// `None` if nothing was written, and its caller has to do it alone.
     answer: Sender<Option<SwapAnswer>>,
 }
@@ -76,7 +73,7 @@ type SwapAnswer = Result<Swap, StoreError>;
 /// out again.
 struct Ticket<'a> {
     queue: &'a Queue,
-    number: u64,
+    ticket: queue::Ticket,
 }
 
 /// A connection on which a transaction may be open. If it is dropped so, it is closed, and its
@@ -97,11 +94,10 @@ impl Inner {
         next: &Draft,
     ) -> Option<SwapAnswer> {
         let (answer, mut told) = oneshot::channel();
-        let ticket = queue.enqueue(|number| Write {
+        let ticket = queue.enqueue(Write {
             id: *id,
             seen,
             next: next.clone(),
-            number,
             answer,
         });
         let mut turn = None;
@@ -247,22 +243,18 @@ impl Queue {
     pub(super) fn new(busy_timeout: Duration) -> Self {
         Self {
             writes: Mutex::default(),
-            next: AtomicU64::new(0),
             busy_timeout,
         }
     }
 
-    fn enqueue(&self, write: impl FnOnce(u64) -> Write) -> Ticket<'_> {
-        let mut writes = self.lock();
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        writes.push_back(write(number));
+    fn enqueue(&self, write: Write) -> Ticket<'_> {
         Ticket {
             queue: self,
-            number,
+            ticket: self.lock().push(Duration::ZERO, write),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Write>> {
+    fn lock(&self) -> MutexGuard<'_, queue::Queue<Write>> {
         lock(&self.writes)
     }
 }
@@ -279,34 +271,29 @@ impl Ticket<'_> {
     /// another caller has taken it.
     fn drain(&self) -> Vec<Write> {
         let mut writes = self.queue.lock();
-        let Some(own) = self.remove_from(&mut writes) else {
+        let Some(own) = writes.remove(self.ticket) else {
             return Vec::new();
         };
         let (begins, mut bytes) = (own.seen.is_none(), own.bytes());
-        let (mut taken, mut place) = (vec![own], 0);
-        while taken.len() < MOST_TOGETHER
-            && let Some(write) = writes.get(place)
-        {
-            let fits = write.seen.is_none() == begins && bytes + write.bytes() <= MOST_BYTES;
-            match fits.then(|| writes.remove(place)).flatten() {
-                Some(write) => {
-                    bytes += write.bytes();
-                    taken.push(write);
-                }
-                None => place += 1,
+        let (mut taken, mut count) = (vec![own], 1);
+        taken.extend(writes.take(|_, write| {
+            if count == MOST_TOGETHER {
+                return Taken::Full;
             }
-        }
+            let size = write.bytes();
+            if write.seen.is_none() != begins || bytes + size > MOST_BYTES {
+                return Taken::Stays;
+            }
+            (count, bytes) = (count + 1, bytes + size);
+            Taken::Yes
+        }));
         taken
     }
 
     /// Takes this write out again; tells whether no other caller had taken it.
     fn cancel(&self) -> bool {
-        self.remove_from(&mut self.queue.lock()).is_some()
-    }
-
-    fn remove_from(&self, writes: &mut VecDeque<Write>) -> Option<Write> {
-        let place = writes.binary_search_by_key(&self.number, |write| write.number);
-        writes.remove(place.ok()?)
+        let left = self.queue.lock().remove(self.ticket);
+        left.is_some()
     }
 }
 

@@ -42,6 +42,7 @@ fn each(of: &Statements) -> Golden {
         replace_all,
         load_all,
         complete,
+        many,
         mark,
         purge,
         scan,
@@ -51,7 +52,7 @@ fn each(of: &Statements) -> Golden {
         channel,
         here,
     } = of;
-    let statements: [(&str, &Statement); 14] = [
+    let statements: [(&str, &Statement); 18] = [
         ("load", load),
         ("again", again),
         ("create", create),
@@ -59,6 +60,10 @@ fn each(of: &Statements) -> Golden {
         ("replace_all", replace_all),
         ("load_all", load_all),
         ("complete", complete),
+        ("many, claim", &many.claim),
+        ("many, again", &many.again),
+        ("many, complete", &many.complete),
+        ("many, look", &many.look),
         ("mark", mark),
         ("purge", purge),
         ("scan", scan),

@@ -7,6 +7,7 @@ use crate::{
     record::{Draft, Record, Step, StepNames, Version},
     store::{
         ListenerHealth, Snapshot, StepWrite, Store, StoreError, Swap,
+        lane::{Answer, Job, Kind},
         pool::Server,
         sql::{Reads, migrate::Schema},
         version_cache::CachedVersion,
@@ -37,6 +38,28 @@ pub(crate) trait ServerDialect: Clone + Debug + Send + Sync + 'static {
 
     /// The same for a transaction of the application's: it claims only where `here` gives a row.
     fn inside(&self, here: Option<&str>) -> Self;
+
+    /// Whether it has statements for the operations of many callers.
+    fn has_lanes(&self) -> bool {
+        false
+    }
+
+    /// Does these by one statement. The answers are in the same order; `None` for one that has to
+    /// be done alone.
+    fn do_many(
+        &self,
+        _: &mut Session<'_, Self>,
+        _: Kind,
+        jobs: &[&Job],
+    ) -> impl Future<Output = Result<Vec<Option<Answer>>, StoreError>> + Send {
+        let alone = jobs.iter().map(|_| None).collect();
+        std::future::ready(Ok(alone))
+    }
+
+    /// Whether the server undid the statement that failed so.
+    fn is_undone(_: &StoreError) -> bool {
+        false
+    }
 
     fn load(
         &self,

@@ -7,6 +7,7 @@
 
 pub(crate) mod builder;
 mod dialect;
+mod lanes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ use crate::{
     record::{Draft, Record, Step, StepNames, Version},
     store::{
         JoinedConnection, ListedPage, Snapshot, StepWrite, Store, StoreError, StoreHealth, Swap,
+        lane::Lanes,
         moment::Moment,
         pool::{ConnectionPool, Limits},
         transaction::connection_of,
@@ -42,6 +44,8 @@ pub(crate) struct Inner<D: ServerDialect> {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listener: D::Listener,
     pub(crate) versions: Arc<VersionCache>,
+    /// `None` where each operation is done alone.
+    pub(crate) lanes: Option<Lanes>,
 }
 
 opaque!(Inner<D: ServerDialect>, |it| connections = it.connections, prefix = it.prefix);
@@ -63,6 +67,7 @@ impl<D: ServerDialect> Inner<D> {
         prefix: TablePrefix,
     ) -> Self {
         Self {
+            lanes: statements.has_lanes().then(Lanes::new),
             connections,
             statements,
             prefix,
@@ -73,7 +78,7 @@ impl<D: ServerDialect> Inner<D> {
         }
     }
 
-    /// The same with as many connections of its own.
+    /// The same with as many connections of its own, for operations that each go alone.
     pub(crate) fn another(&self, connections: u32) -> Self {
         Self {
             connections: self.connections.another(connections),
@@ -83,6 +88,7 @@ impl<D: ServerDialect> Inner<D> {
             waiters: Arc::clone(&self.waiters),
             listener: self.listener.clone(),
             versions: Arc::clone(&self.versions),
+            lanes: None,
         }
     }
 

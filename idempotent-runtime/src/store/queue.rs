@@ -1,0 +1,84 @@
+//! Work that callers wait for until it is done together with that of others.
+
+use std::{collections::BTreeMap, time::Duration};
+
+/// What waits, in the order in which it is taken.
+#[derive(Debug)]
+pub(crate) struct Queue<J> {
+    jobs: BTreeMap<Ticket, J>,
+    last: u64,
+}
+
+/// The place of a job in a queue. The lowest rank comes first, and in it the job that came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket {
+    rank: Duration,
+    number: u64,
+}
+
+/// What becomes of a job while a batch is taken out of the queue.
+pub(crate) enum Taken {
+    Yes,
+    /// It stays, and the batch goes on behind it.
+    Stays,
+    /// It stays, and so do all behind it.
+    Full,
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl Ticket {
+    pub(crate) fn rank(self) -> Duration {
+        self.rank
+    }
+}
+
+impl<J> Default for Queue<J> {
+    fn default() -> Self {
+        Self {
+            jobs: BTreeMap::new(),
+            last: 0,
+        }
+    }
+}
+
+impl<J> Queue<J> {
+    pub(crate) fn push(&mut self, rank: Duration, job: J) -> Ticket {
+        self.last += 1;
+        let ticket = Ticket {
+            rank,
+            number: self.last,
+        };
+        self.jobs.insert(ticket, job);
+        ticket
+    }
+
+    /// The job whose turn is next.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn first(&self) -> Option<Ticket> {
+        self.jobs.keys().next().copied()
+    }
+
+    /// `None` if it was taken before.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<J> {
+        self.jobs.remove(&ticket)
+    }
+
+    /// Takes out what `choose` says, in the order of the queue.
+    pub(crate) fn take(&mut self, mut choose: impl FnMut(Ticket, &J) -> Taken) -> Vec<J> {
+        let mut chosen = Vec::new();
+        for (ticket, job) in &self.jobs {
+            match choose(*ticket, job) {
+                Taken::Yes => chosen.push(*ticket),
+                Taken::Stays => {}
+                Taken::Full => break,
+            }
+        }
+        let taken = chosen.iter().filter_map(|ticket| self.jobs.remove(ticket));
+        taken.collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+}
