@@ -80,9 +80,25 @@ pub(crate) fn test() -> Vec<Step> {
         // tests run them.
         step("examples alone", "build --examples"),
         tests,
+        callers_in_queues(&all),
         step("doc tests", &format!("test --doc {all}")),
         shuttle(),
     ]
+}
+
+/// The tests of Postgres that look for lost and doubled effects, with all operations in the queues
+/// in which they otherwise wait only in a crowd.
+fn callers_in_queues(all: &str) -> Step {
+    const TESTS: &str = "servers::postgres::direct servers::costs::postgres servers::seen::postgres:: \
+        servers::cuts::postgres servers::interruptions invariants::postgres \
+        invariants::outcomes::postgres late_claims::postgres takeovers::postgres outages::postgres \
+        chaos_on_postgres";
+    let command = format!("test {all} --test it -- --include-ignored --quiet {TESTS}");
+    let mut step = step("callers in queues", &command);
+    step.needs_servers = true;
+    let forced = ("IDEMPOTENT_TEST_LANES_FORCED", "1".into());
+    step.environment.push(forced);
+    step
 }
 
 /// Everything that is found out without running anything.
