@@ -71,7 +71,7 @@ impl Leased for Connections {
 async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     let connections = Held::<MySqlConnection>::open(url, MOST_AT_ONCE).await;
     for statement in [
-        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_schema",
+        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_steps, bench_schema",
         "CREATE TABLE bench_calls (id bigint PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome blob)",
         "CREATE TABLE bench_leased (
              id bigint PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, token bigint NOT NULL, holder text NOT NULL,

@@ -72,7 +72,7 @@ impl Leased for Connections {
 async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     let connections = Held::<PgConnection>::open(url, MOST_AT_ONCE).await;
     sqlx::raw_sql(
-        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_schema;
+        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_steps, bench_schema;
          CREATE TABLE bench_calls (id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome bytea);
          CREATE TABLE bench_leased (
              id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, token bigint NOT NULL, holder text NOT NULL,

@@ -143,7 +143,8 @@ pub fn compare_on_server<S: Leased>(
             }),
         );
     }
-    for tasks in [1, 16] {
+    distinct_replays(&runtime, &mut ratios, sides, times);
+    for tasks in AT_ONCE {
         let mut make = spread(&runtime, 16, &idem, each_of(tasks));
         make(times * Ratios::TURNS);
         ratios.time(
@@ -156,6 +157,46 @@ pub fn compare_on_server<S: Leased>(
         );
     }
     ratios.print();
+}
+
+/// Adds replays of many calls, in turn, which were made here.
+fn distinct_replays(
+    runtime: &Runtime,
+    ratios: &mut Ratios,
+    (idem, by_hand): (&Idempotency, &impl ByHand),
+    times: u32,
+) {
+    const MADE: u64 = 2_048;
+    let orders = || {
+        let next = AtomicU64::new(0);
+        move || 7_000_000_000 + next.fetch_add(1, Ordering::Relaxed) % MADE
+    };
+    let made = u32::try_from(MADE).unwrap_or(u32::MAX);
+    let order = orders();
+    spread(runtime, 16, idem, move |idem, _| {
+        let order = order();
+        async move { ours(&idem, order).await }
+    })(made);
+    let order = orders();
+    spread(runtime, 16, by_hand, move |by_hand, task| {
+        let order = order();
+        async move { by_hand.first(task, order).await }
+    })(made);
+    for tasks in AT_ONCE {
+        let (own, other) = (orders(), orders());
+        ratios.time(
+            format!("replay of {MADE} calls in turn, {tasks} at once"),
+            3 * times,
+            spread(runtime, tasks, idem, move |idem, _| {
+                let order = own();
+                async move { ours(&idem, order).await }
+            }),
+            spread(runtime, tasks, by_hand, move |by_hand, task| {
+                let order = other();
+                async move { by_hand.replay(task, order).await }
+            }),
+        );
+    }
 }
 
 /// How many tasks call a server at once.

@@ -8,7 +8,10 @@
 //! known facts must be exact, therefore: they are noted only from the store's answers.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,8 +24,14 @@ use crate::{
     value::{lock, opaque},
 };
 
-/// How many records are known at most. The later of two that share a place is kept.
-const PLACES: usize = 1 << 13;
+/// How many places there are for records. The later of two that share a place is kept.
+const PLACES: usize = 1 << 16;
+
+/// How many bytes the known records take up, at most.
+const MOST_BYTES: usize = 16 << 20;
+
+/// How many bytes a known record takes up beside its scope and its key, about.
+const EACH: usize = size_of::<CachedVersion>() + 128;
 
 /// How many bytes of scope and key a known record may have: most have fewer than a hundred.
 const LONGEST: usize = 512;
@@ -30,7 +39,12 @@ const LONGEST: usize = 512;
 /// Knows a record in the place that a part of its id names. There is no room for any until there is
 /// one.
 #[derive(Default)]
-pub(crate) struct VersionCache(OnceLock<Box<[CacheSlot]>>);
+pub(crate) struct VersionCache {
+    places: OnceLock<Box<[CacheSlot]>>,
+    bytes: AtomicUsize,
+    /// The place that is emptied next if they are too many.
+    next: AtomicUsize,
+}
 
 type CacheSlot = Mutex<Option<Arc<CachedVersion>>>;
 
@@ -146,29 +160,52 @@ impl VersionCache {
             keep,
         };
         let places = || (0..PLACES).map(|_| Mutex::default()).collect();
-        self.0.get_or_init(places);
-        if let Some(mut place) = self.place(id) {
-            *place = Some(Arc::new(known));
+        let places = self.places.get_or_init(places);
+        let mut bytes = self.bytes.fetch_add(known.bytes(), Ordering::Relaxed) + known.bytes();
+        self.put(&places[place(id)], Some(Arc::new(known)));
+        while bytes > MOST_BYTES {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % PLACES;
+            self.put(&places[next], None);
+            bytes = self.bytes.load(Ordering::Relaxed);
         }
     }
 
     fn forget(&self, id: &RecordId) {
-        if let Some(mut place) = self.place(id)
-            && place.as_ref().is_some_and(|known| known.id == *id)
-        {
-            *place = None;
+        let Some(places) = self.places.get() else {
+            return;
+        };
+        let slot = &places[place(id)];
+        let is_known = lock(slot).as_ref().is_some_and(|known| known.id == *id);
+        if is_known {
+            self.put(slot, None);
         }
     }
 
-    /// Every part of an id is evenly spread, as it is a digest.
+    /// Puts a record, whose bytes are counted, in the place of another one.
+    fn put(&self, slot: &CacheSlot, known: Option<Arc<CachedVersion>>) {
+        let before = std::mem::replace(&mut *lock(slot), known);
+        if let Some(before) = before {
+            self.bytes.fetch_sub(before.bytes(), Ordering::Relaxed);
+        }
+    }
+
     fn place(&self, id: &RecordId) -> Option<MutexGuard<'_, Option<Arc<CachedVersion>>>> {
-        let [a, b, ..] = *id.as_bytes();
-        let place = &self.0.get()?[usize::from(u16::from_le_bytes([a, b])) % PLACES];
-        Some(lock(place))
+        Some(lock(&self.places.get()?[place(id)]))
     }
 }
 
+/// Every part of an id is evenly spread, as it is a digest.
+fn place(id: &RecordId) -> usize {
+    let [a, b, ..] = *id.as_bytes();
+    usize::from(u16::from_le_bytes([a, b])) % PLACES
+}
+
 impl CachedVersion {
+    fn bytes(&self) -> usize {
+        let subject = &self.record.subject;
+        EACH + subject.scope.len() + subject.key.len()
+    }
+
     pub(crate) fn version(&self) -> Version {
         self.record.version
     }

@@ -38,9 +38,8 @@ type Inner = server::Inner<Statements>;
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are sent together, up to 256 records
 /// in one message. A replay is one statement, which takes no lock and writes nothing. A first call
-/// is three: one looks, one claims, one records. The store remembers up to 8,192 records
-/// that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each.
-/// Their replays cost the driver about half, and their completions the server four fifths. If such
+/// is three: one looks, one claims, one records. The store remembers records that it
+/// has lately written or seen, without their outcomes, in up to 16 MiB: about 20,000. Their replays cost the driver about half, and their completions the server four fifths. If such
 /// a record went before its time, the first call is one statement more. It is also one more on
 /// MySQL if a record is not remembered, as one whose scope and key have more than 512 bytes: MySQL
 /// does not show what a statement wrote. Durability is that of the database: an outcome that was
