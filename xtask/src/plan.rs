@@ -86,13 +86,15 @@ pub(crate) fn test() -> Vec<Step> {
     ]
 }
 
-/// The tests of Postgres that look for lost and doubled effects, with all operations in the queues
+/// The tests of servers that look for lost and doubled effects, with all operations in the queues
 /// in which they otherwise wait only in a crowd.
 fn callers_in_queues(all: &str) -> Step {
-    const TESTS: &str = "servers::postgres::direct servers::costs::postgres servers::seen::postgres:: \
-        servers::cuts::postgres servers::interruptions invariants::postgres \
+    const TESTS: &str = "servers::interruptions servers::postgres::direct servers::costs::postgres \
+        servers::seen::postgres:: servers::cuts::postgres invariants::postgres \
         invariants::outcomes::postgres late_claims::postgres takeovers::postgres outages::postgres \
-        chaos_on_postgres";
+        chaos_on_postgres servers::mariadb::direct servers::costs::mariadb servers::seen::mariadb \
+        servers::cuts::mariadb invariants::mariadb invariants::outcomes::mariadb \
+        late_claims::mariadb takeovers::mariadb outages::mariadb chaos_on_mariadb";
     let command = format!("test {all} --test it -- --include-ignored --quiet {TESTS}");
     let mut step = step("callers in queues", &command);
     step.needs_servers = true;

@@ -65,11 +65,12 @@ async fn collect(idem: &Idempotency, args: &ListArgs) -> Result<Listed, Failure>
     loop {
         let left = args.limit.saturating_sub(listed.rows.len() as u32);
         let page = tokio::select! {
-            page = records.page(left) => page?,
+            biased;
             _ = tokio::signal::ctrl_c() => {
                 progress.finish_and_clear();
                 return Err(Failure::Failed(format!("stopped after {looked} records")));
             }
+            page = records.page(left) => page?,
         };
         looked += page.looked;
         progress.set_message(format!("{looked} records were looked at"));

@@ -15,8 +15,10 @@ pub(crate) async fn purge(opened: &Opened, screen: &Screen) -> Result<(), Failur
     let progress = progress();
     let mut deleted = 0;
     let purged = tokio::select! {
-        purged = delete(opened, &mut deleted, &progress) => Some(purged),
+        // The signal first: from then on it is heard.
+        biased;
         _ = tokio::signal::ctrl_c() => None,
+        purged = delete(opened, &mut deleted, &progress) => Some(purged),
     };
     progress.finish_and_clear();
     match purged {

@@ -16,10 +16,11 @@ pub(crate) async fn migrate(
 ) -> Result<(), Failure> {
     let progress = progress().with_message("making tables and indexes");
     let migrated = tokio::select! {
-        migrated = make(opened, args.outbox) => migrated,
+        biased;
         _ = tokio::signal::ctrl_c() => Err(Failure::Failed(
             "stopped: each step of the schema is made whole or not at all, and `migrate` goes on there".to_owned(),
         )),
+        migrated = make(opened, args.outbox) => migrated,
     };
     progress.finish_and_clear();
     migrated?;

@@ -17,7 +17,10 @@ mod tests;
 use std::{
     env,
     future::Future,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -44,6 +47,10 @@ const DOING: &str = "doing many operations together";
 /// How long a caller waits for a task to take its operation. Then it goes alone: a worker of its
 /// runtime may be blocked, and the task with it.
 const LONGEST_QUEUED: Duration = Duration::from_millis(100);
+
+/// How long an outcome may be that is shown beside others, in bytes: many longer ones may be too
+/// large for one answer.
+pub(crate) const LONGEST_SHOWN: usize = 64 * 1024;
 
 /// The variable that sends all operations through queues, in a build for tests.
 const FORCES: &str = "IDEMPOTENT_TEST_LANES_FORCED";
@@ -73,17 +80,34 @@ pub(crate) enum Work {
     Claim {
         next: Draft,
         /// The version that is known to be done.
-        #[cfg_attr(
-            not(feature = "postgres"),
-            expect(dead_code, reason = "no other server has statements for many")
-        )]
         known: Option<Arc<CachedVersion>>,
     },
     Complete {
         seen: Version,
         next: Draft,
+        /// The version that was seen.
+        known: Arc<CachedVersion>,
     },
     Look,
+}
+
+impl Work {
+    /// The version that is to be written.
+    pub(crate) fn next(&self) -> Option<&Draft> {
+        match self {
+            Self::Claim { next, .. } | Self::Complete { next, .. } => Some(next),
+            Self::Look => None,
+        }
+    }
+
+    /// The version that is known to stand.
+    pub(crate) fn known(&self) -> Option<&CachedVersion> {
+        match self {
+            Self::Claim { known, .. } => known.as_deref(),
+            Self::Complete { known, .. } => Some(known),
+            Self::Look => None,
+        }
+    }
 }
 
 /// The answer to an operation. A look is answered as a write that was refused.
@@ -95,7 +119,7 @@ pub(crate) trait DoTogether: Send + Sync + 'static {
     fn lanes(&self) -> Option<&Lanes>;
 
     /// The answers in the order of the jobs; `None` for one that has to be done alone. No id is
-    /// there twice among writes.
+    /// there twice among completions.
     fn do_together(
         &self,
         kind: Kind,
@@ -123,7 +147,11 @@ pub(crate) struct Lanes {
 
 /// The callers of each runtime.
 #[derive(Default)]
-struct Lane(Mutex<Vec<Party>>);
+struct Lane {
+    parties: Mutex<Vec<Party>>,
+    /// Whether each operation is done alone.
+    is_off: AtomicBool,
+}
 
 /// An operation that waits in a queue.
 struct Waiting {
@@ -168,6 +196,12 @@ impl Lanes {
         }
     }
 
+    /// Lets each operation of this kind be done alone from now on: the server has no statement for
+    /// many.
+    pub(crate) fn turn_off(&self, kind: Kind) {
+        self.of(kind).is_off.store(true, Ordering::Relaxed);
+    }
+
     fn of(&self, kind: Kind) -> &Lane {
         &self.lanes[kind as usize]
     }
@@ -189,6 +223,9 @@ pub(crate) async fn pass<'a, S: DoTogether>(
         return Passed::Alone(None);
     };
     let lane = lanes.of(kind);
+    if lane.is_off.load(Ordering::Relaxed) {
+        return Passed::Alone(None);
+    }
     let (place, mut answer) = match lane.enter(lanes.is_forced, id, work) {
         Way::Alone(alone) => return Passed::Alone(Some(alone)),
         Way::Queued {
@@ -205,9 +242,10 @@ pub(crate) async fn pass<'a, S: DoTogether>(
     let answered = match timeout(lanes.longest_queued, &mut answer).await {
         Ok(answered) => answered,
         Err(_) if place.leave() => return Passed::Alone(None),
-        Err(_) => match timeout(store.longest(), answer).await {
+        // The task that has taken it ends in time, unless it is kept from running.
+        Err(_) => match timeout(2 * store.longest(), answer).await {
             Ok(answered) => answered,
-            Err(late) => return Passed::Answered(Err(unknown(late))),
+            Err(_) => return Passed::Answered(Err(late())),
         },
     };
     match answered {
@@ -220,7 +258,7 @@ pub(crate) async fn pass<'a, S: DoTogether>(
 impl Lane {
     fn enter(&self, is_forced: bool, id: &RecordId, work: impl FnOnce() -> Work) -> Way<'_> {
         let runtime = here();
-        let mut parties = lock(&self.0);
+        let mut parties = lock(&self.parties);
         let party = Party::of(&mut parties, runtime);
         if party.goes_alone(id, is_forced) {
             return Way::Alone(Alone {
@@ -229,11 +267,14 @@ impl Lane {
                 stuck: None,
             });
         }
+        drop(parties);
         let (caller, answer) = oneshot::channel();
         let job = Job {
             id: *id,
             work: work(),
         };
+        let mut parties = lock(&self.parties);
+        let party = Party::of(&mut parties, runtime);
         let (ticket, needs_task) = party.push(Waiting { job, caller });
         let place = Queued {
             lane: self,
@@ -249,7 +290,7 @@ impl Lane {
 
     /// Lets all others on this record go alone, until this one is done.
     fn leave_out(&self, runtime: Option<Id>, id: &RecordId) -> Alone<'_> {
-        Party::of(&mut lock(&self.0), runtime).leave_out(*id);
+        Party::of(&mut lock(&self.parties), runtime).leave_out(*id);
         Alone {
             lane: self,
             runtime,
@@ -260,7 +301,7 @@ impl Lane {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        Party::of(&mut lock(&self.lane.0), self.runtime).is_done_alone(self.stuck);
+        Party::of(&mut lock(&self.lane.parties), self.runtime).is_done_alone(self.stuck);
     }
 }
 
@@ -268,7 +309,7 @@ impl Queued<'_> {
     /// Returns `true` if no task has taken the operation, which is out of the queue then.
     fn leave(&self) -> bool {
         // Dropped when the lock is free again.
-        let left = Party::of(&mut lock(&self.lane.0), self.runtime).remove(self.ticket);
+        let left = Party::of(&mut lock(&self.lane.parties), self.runtime).remove(self.ticket);
         left.is_some()
     }
 }
@@ -306,7 +347,11 @@ impl<S: DoTogether> Draining<S> {
             };
             let (jobs, callers): (Vec<_>, Vec<_>) =
                 batch.into_iter().map(|it| (it.job, it.caller)).unzip();
-            let answers = self.store.do_together(self.kind, &jobs).await;
+            let doing = self.store.do_together(self.kind, &jobs);
+            let answers = match timeout(self.store.longest(), doing).await {
+                Ok(answers) => answers,
+                Err(_) => jobs.iter().map(|_| Some(Err(late()))).collect(),
+            };
             for (caller, answer) in callers.into_iter().zip(answers) {
                 // A caller that is gone needs no answer.
                 let _ = caller.send(answer);
@@ -317,7 +362,7 @@ impl<S: DoTogether> Draining<S> {
     /// The next batch. If there is none, this task counts no more from the same moment on.
     fn take(&mut self) -> Option<Vec<Waiting>> {
         let lane = self.store.lanes()?.of(self.kind);
-        let batch = Party::of(&mut lock(&lane.0), self.runtime).take(self.kind);
+        let batch = Party::of(&mut lock(&lane.parties), self.runtime).take(self.kind);
         self.is_over = batch.is_none();
         batch
     }
@@ -327,7 +372,7 @@ impl<S: DoTogether> Drop for Draining<S> {
     /// If it was stopped, or the store panicked, those that wait go alone.
     fn drop(&mut self) {
         if let Some(lanes) = self.store.lanes().filter(|_| !self.is_over) {
-            let mut parties = lock(&lanes.of(self.kind).0);
+            let mut parties = lock(&lanes.of(self.kind).parties);
             let left = Party::of(&mut parties, self.runtime).stop();
             drop(parties);
             for waiting in left {
@@ -335,6 +380,10 @@ impl<S: DoTogether> Drop for Draining<S> {
             }
         }
     }
+}
+
+fn late() -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, DOING).with_source("no answer came in time")
 }
 
 /// It is unknown whether it was done.

@@ -1,12 +1,19 @@
 //! Work that callers wait for until it is done together with that of others.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// No two jobs have the same number, whatever queue they are in: a queue may be made anew while a
+/// caller still has its ticket.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// What waits, in the order in which it is taken.
 #[derive(Debug)]
 pub(crate) struct Queue<J> {
     jobs: BTreeMap<Ticket, J>,
-    last: u64,
 }
 
 /// The place of a job in a queue. The lowest rank comes first, and in it the job that came first.
@@ -36,18 +43,14 @@ impl<J> Default for Queue<J> {
     fn default() -> Self {
         Self {
             jobs: BTreeMap::new(),
-            last: 0,
         }
     }
 }
 
 impl<J> Queue<J> {
     pub(crate) fn push(&mut self, rank: Duration, job: J) -> Ticket {
-        self.last += 1;
-        let ticket = Ticket {
-            rank,
-            number: self.last,
-        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let ticket = Ticket { rank, number };
         self.jobs.insert(ticket, job);
         ticket
     }

@@ -15,8 +15,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-
 use crate::{
     identity::RecordId,
     record::{Draft, RawOutcome, Record, State, Time, Version},
@@ -60,6 +58,8 @@ pub(crate) struct CachedVersion {
     sent_at: Moment,
     /// How long it stays after it expires, if that is known.
     keep: Option<Duration>,
+    /// How many bytes its outcome has.
+    outcome: usize,
 }
 
 impl VersionCache {
@@ -149,15 +149,15 @@ impl VersionCache {
         if subject.scope.len() + subject.key.len() > LONGEST {
             return self.forget(id);
         }
-        if let Some(outcome) = &mut record.outcome {
-            outcome.bytes = Bytes::new();
-        }
+        let outcome = record.outcome.as_mut();
+        let outcome = outcome.map_or(0, |it| std::mem::take(&mut it.bytes).len());
         let known = CachedVersion {
             id: *id,
             record,
             stood,
             sent_at,
             keep,
+            outcome,
         };
         let places = || (0..PLACES).map(|_| Mutex::default()).collect();
         let places = self.places.get_or_init(places);
@@ -170,7 +170,7 @@ impl VersionCache {
         }
     }
 
-    fn forget(&self, id: &RecordId) {
+    pub(crate) fn forget(&self, id: &RecordId) {
         let Some(places) = self.places.get() else {
             return;
         };
@@ -202,8 +202,13 @@ fn place(id: &RecordId) -> usize {
 
 impl CachedVersion {
     fn bytes(&self) -> usize {
-        let subject = &self.record.subject;
-        EACH + subject.scope.len() + subject.key.len()
+        let (subject, record) = (&self.record.subject, &self.record);
+        let note = record.note.as_deref();
+        let note = note.map_or(0, |note| {
+            note.text.len() + note.by.as_deref().map_or(0, str::len)
+        });
+        let trace = record.holder.trace_parent.as_deref().map_or(0, str::len);
+        EACH + subject.scope.len() + subject.key.len() + subject.operation.len() + note + trace
     }
 
     pub(crate) fn version(&self) -> Version {
@@ -213,6 +218,12 @@ impl CachedVersion {
     /// Its outcome has no bytes.
     pub(crate) fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// How many bytes its outcome has.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn outcome_bytes(&self) -> usize {
+        self.outcome
     }
 
     pub(crate) fn expires(&self) -> Time {

@@ -7,17 +7,24 @@ use std::{
 
 use tokio::runtime::Id;
 
-use super::{Kind, Waiting, Work};
+use super::{Kind, Waiting};
 use crate::{
     identity::RecordId,
-    store::queue::{Queue, Taken, Ticket},
+    record::Draft,
+    store::{
+        moment::Moment,
+        queue::{Queue, Taken, Ticket},
+    },
 };
 
 /// How many go their own way while none waits.
 const MOST_DIRECT: usize = 4;
 
-/// How many tasks do batches at once.
-const MOST_TASKS: usize = 1;
+/// How many tasks do batches at once, where the one before takes long.
+const MOST_TASKS: usize = 4;
+
+/// How long a batch takes before a second task begins another one.
+const LONG: Duration = Duration::from_millis(10);
 
 /// How many operations are done together, at most.
 const MOST: usize = 64;
@@ -32,6 +39,8 @@ pub(super) struct Party {
     /// How many go their own way, though they could wait.
     direct: usize,
     tasks: usize,
+    /// When a task last took a batch, or was begun for that.
+    taken: Option<Moment>,
     /// How many came together of late: the mean of the last batch and those before.
     crowd: usize,
     /// The records of operations that a batch could not do, while these are done alone.
@@ -92,8 +101,13 @@ impl Party {
     /// Tells beside the ticket whether a new task has to take it.
     pub(super) fn push(&mut self, waiting: Waiting) -> (Ticket, bool) {
         let ticket = self.queue.push(Duration::ZERO, waiting);
-        let needs_task = self.tasks < MOST_TASKS;
-        self.tasks += usize::from(needs_task);
+        let now = Moment::now();
+        let is_long = self.taken.is_none_or(|taken| now.since(taken) >= LONG);
+        let needs_task = self.tasks == 0 || self.tasks < MOST_TASKS && is_long;
+        if needs_task {
+            self.tasks += 1;
+            self.taken = Some(now);
+        }
         (ticket, needs_task)
     }
 
@@ -104,14 +118,13 @@ impl Party {
     /// As many as one statement takes, in the order of the ids, so that no two batches wait for
     /// each other. `None` if none waits: then a task less is at work.
     pub(super) fn take(&mut self, kind: Kind) -> Option<Vec<Waiting>> {
-        let writes = !matches!(kind, Kind::Again | Kind::Look);
         let (mut ids, mut bytes, mut count) = (HashSet::new(), 0, 0);
         let mut taken = self.queue.take(|_, waiting| {
             let size = waiting.job.bytes();
             if count == MOST || count > 0 && bytes + size > MOST_BYTES {
                 return Taken::Full;
             }
-            if writes && !ids.insert(waiting.job.id) {
+            if kind == Kind::Complete && !ids.insert(waiting.job.id) {
                 return Taken::Stays;
             }
             (count, bytes) = (count + 1, bytes + size);
@@ -121,6 +134,7 @@ impl Party {
             self.tasks -= 1;
             return None;
         }
+        self.taken = Some(Moment::now());
         self.crowd = (self.crowd + taken.len()) / 2;
         taken.sort_unstable_by_key(|waiting| *waiting.job.id.as_bytes());
         Some(taken)
@@ -138,9 +152,6 @@ impl Party {
 
 impl super::Job {
     fn bytes(&self) -> usize {
-        match &self.work {
-            Work::Claim { next, .. } | Work::Complete { next, .. } => next.bytes(),
-            Work::Look => 0,
-        }
+        self.work.next().map_or(0, Draft::bytes)
     }
 }

@@ -104,7 +104,7 @@ impl Gated {
     /// Waits until so many callers of this lane wait.
     async fn queues(&self, kind: Kind, callers: usize) {
         let lane = self.lanes.of(kind);
-        let queued = || -> usize { lock(&lane.0).iter().map(Party::queued).sum() };
+        let queued = || -> usize { lock(&lane.parties).iter().map(Party::queued).sum() };
         while queued() < callers {
             yield_now().await;
         }
@@ -164,10 +164,10 @@ async fn a_few_go_their_own_way_and_the_next_one_waits() {
 #[tokio::test]
 async fn what_comes_while_a_batch_is_under_way_is_the_next_batch() {
     let store = Gated::new(forced());
-    let first = store.calls(Kind::Claim, 9);
+    let first = store.calls(Kind::Complete, 9);
     store.sends(1).await;
-    let others = [3, 1, 2, 1].map(|number| store.calls(Kind::Claim, number));
-    store.queues(Kind::Claim, 4).await;
+    let others = [3, 1, 2, 1].map(|number| store.calls(Kind::Complete, number));
+    store.queues(Kind::Complete, 4).await;
     store.passes.add_permits(3);
     for caller in others.into_iter().chain([first]) {
         assert_eq!(caller.await.expect("no panic"), Called::Together);
@@ -349,7 +349,7 @@ fn the_callers_of_runtimes_that_are_gone_are_forgotten() {
     for number in 0..5 {
         let passed = one_worker().block_on(called(&store, Kind::Look, 1));
         assert_eq!(passed, Called::Alone);
-        seen.insert(number, lock(&store.lanes.of(Kind::Look).0).len());
+        seen.insert(number, lock(&store.lanes.of(Kind::Look).parties).len());
     }
     assert!(seen.values().all(|parties| *parties == 1), "{seen:?}");
 }
@@ -367,4 +367,13 @@ async fn a_batch_has_no_more_than_fits() {
     }
     let sizes: Vec<_> = store.batches().iter().map(Vec::len).collect();
     assert_eq!(sizes, [1, 64, 36]);
+}
+
+#[tokio::test]
+async fn a_kind_that_no_statement_does_for_many_goes_alone() {
+    let store = Gated::new(forced());
+    store.lanes.turn_off(Kind::Claim);
+    assert_eq!(called(&store, Kind::Claim, 1).await, Called::Alone);
+    store.passes.add_permits(1);
+    assert_eq!(called(&store, Kind::Look, 1).await, Called::Together);
 }

@@ -7,14 +7,15 @@ use sqlx::{AssertSqlSafe, Connection, Executor, MySql, mysql::MySqlConnection};
 use super::{
     connection::{self, About, Session},
     failure,
-    rows::{query, run},
+    rows::{found, keeps, query, run, stamped},
     statements::{ANYWHERE, Statement, Statements},
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, State, Step, StepNames, Time, TokenRule, Version, micros},
+    record::{Draft, Record, State, Step, StepNames, Version, micros},
     store::{
         Snapshot, Stamp, StepWrite, Store, StoreError, StoreErrorKind, Swap,
+        lane::{Answer, Job, Kind},
         sql::{self, Reads, Value, bytes, server::ServerDialect},
         version_cache::CachedVersion,
     },
@@ -49,6 +50,28 @@ impl ServerDialect for Statements {
             load,
             ..self.clone()
         }
+    }
+
+    fn has_lanes(&self) -> bool {
+        true
+    }
+
+    /// MySQL shows not what it wrote, and a statement of its cannot do without waiting.
+    fn does_many(about: &About, kind: Kind) -> bool {
+        about.shows || matches!(kind, Kind::Again | Kind::Look)
+    }
+
+    async fn do_many(
+        &self,
+        session: &mut Session<'_>,
+        kind: Kind,
+        jobs: &[&Job],
+    ) -> Result<Vec<Option<Answer>>, StoreError> {
+        self.send_many(session, kind, jobs).await
+    }
+
+    fn is_undone(error: &StoreError) -> bool {
+        failure::was_undone(error)
     }
 
     async fn load(&self, session: &mut Session<'_>, id: &RecordId) -> Result<Snapshot, StoreError> {
@@ -365,25 +388,4 @@ async fn look(
         None if session.is_alone() => Err(sql::no_row(DOING)),
         None => Err(sql::version::is_elsewhere(DOING)),
     }
-}
-
-/// Whether a draft keeps anything that its stamp holds.
-pub(super) fn keeps(next: &Draft) -> bool {
-    next.token == TokenRule::Keep || next.lease == Moment::Keep || next.expires == Moment::Keep
-}
-
-/// The stamp of what was written at the time that the server told; `None` where it told none.
-pub(super) fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<Stamp> {
-    let now = Time::from_micros(i64::try_from(server_time).ok().filter(|now| *now > 0)?);
-    Some(Stamp::from_record(&next.apply(previous, now), now))
-}
-
-/// The stamp of the record that stands there, if it is the one that was written: beside a trigger
-/// of the application's the server forgets what it was to tell. The record says when it was
-/// written, if that is noted in it.
-pub(super) fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
-    let record = snapshot.record.as_deref()?;
-    let begun = next.subject.as_ref().map(|_| record.created);
-    let now = begun.or(record.finished).unwrap_or(snapshot.now);
-    (record.version == next.version).then(|| Stamp::from_record(record, now))
 }

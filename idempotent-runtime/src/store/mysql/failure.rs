@@ -15,6 +15,13 @@ pub(super) fn is_deadlock(error: &Error) -> bool {
     number(error) == Some(1213)
 }
 
+/// Tells whether the server itself refused a statement, which was undone so.
+pub(super) fn was_undone(error: &StoreError) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<Error>());
+    cause.is_some_and(|cause| said(cause).is_some()) && error.kind() != StoreErrorKind::Unavailable
+}
+
 /// Tells whether a savepoint is not there.
 pub(super) fn is_no_savepoint(error: &Error) -> bool {
     number(error) == Some(1305)

@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 pub(super) mod connection;
 pub(super) mod failure;
+mod many;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -37,16 +38,18 @@ type Inner = server::Inner<Statements>;
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are sent together, up to 256 records
-/// in one message. A replay is one statement, which takes no lock and writes nothing. A first call
-/// is three: one looks, one claims, one records. The store remembers records that it
-/// has lately written or seen, without their outcomes, in up to 16 MiB: about 20,000. Their replays cost the driver about half, and their completions the server four fifths. If such
-/// a record went before its time, the first call is one statement more. It is also one more on
-/// MySQL if a record is not remembered, as one whose scope and key have more than 512 bytes: MySQL
-/// does not show what a statement wrote. Durability is that of the database: an outcome that was
-/// recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit` was changed. The
-/// record of a version never changes, so a row that is edited by hand needs another `version`. An
-/// outcome is written in one packet, so `max_allowed_packet` bounds it: 16 MiB on MariaDB and 64
-/// MiB on MySQL unless set.
+/// in one message. If more than four callers of a process look at the same time, or on MariaDB
+/// claim or complete, up to 64 of them share a message. A replay is one statement, which takes no
+/// lock and writes nothing. A first call is three: one looks, one claims, one records. The store
+/// remembers records that it has lately written or seen, without their outcomes, in up to 16 MiB:
+/// about 20,000. Their replays cost the driver about half, and their completions the server four
+/// fifths. If such a record went before its time, the first call is one statement more. It is also
+/// one more on MySQL if a record is not remembered, as one whose scope and key have more than 512
+/// bytes: MySQL does not show what a statement wrote. Durability is that of the database: an
+/// outcome that was recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit`
+/// was changed. The record of a version never changes, so a row that is edited by hand needs
+/// another `version`. An outcome is written in one packet, so `max_allowed_packet` bounds it: 16
+/// MiB on MariaDB and 64 MiB on MySQL unless set.
 ///
 /// These servers notify no client. A call that waits is woken at once by its own process. It finds
 /// the writes of other processes by looking, at most half a second later. One call looks for all

@@ -13,7 +13,10 @@ use super::{
     failure::{self, is_deadlock},
     statements::Statement,
 };
-use crate::store::{StoreError, StoreErrorKind, sql::Value};
+use crate::{
+    record::{Draft, Moment, Record, Time, TokenRule},
+    store::{Snapshot, Stamp, StoreError, StoreErrorKind, sql::Value},
+};
 
 /// How often a statement that met a deadlock is sent again, where it is a transaction of its own,
 /// which a deadlock rolls back.
@@ -153,4 +156,25 @@ fn bind(
         Value::Text(text) => query.bind(text.map(str::to_owned)),
         Value::Number(number) => query.bind(*number),
     }
+}
+
+/// Whether a draft keeps anything that its stamp holds.
+pub(super) fn keeps(next: &Draft) -> bool {
+    next.token == TokenRule::Keep || next.lease == Moment::Keep || next.expires == Moment::Keep
+}
+
+/// The stamp of what was written at the time that the server told; `None` where it told none.
+pub(super) fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<Stamp> {
+    let now = Time::from_micros(i64::try_from(server_time).ok().filter(|now| *now > 0)?);
+    Some(Stamp::from_record(&next.apply(previous, now), now))
+}
+
+/// The stamp of the record that stands there, if it is the one that was written: beside a trigger
+/// of the application's the server forgets what it was to tell. The record says when it was
+/// written, if that is noted in it.
+pub(super) fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
+    let record = snapshot.record.as_deref()?;
+    let begun = next.subject.as_ref().map(|_| record.created);
+    let now = begun.or(record.finished).unwrap_or(snapshot.now);
+    (record.version == next.version).then(|| Stamp::from_record(record, now))
 }

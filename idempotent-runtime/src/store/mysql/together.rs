@@ -18,10 +18,9 @@ use sqlx::{
 
 use super::{
     Inner, MySqlStore,
-    calls::{found, keeps, stamped},
     connection::Connected,
     failure,
-    rows::ServerAnswer,
+    rows::{ServerAnswer, found, keeps, stamped},
     statements::{NOW, Statement, Statements},
 };
 use crate::{
@@ -214,7 +213,7 @@ async fn look(connection: &mut MySqlConnection, text: String) -> Result<Vec<MySq
 }
 
 /// Sends several statements, and takes the answers of those that the server has done.
-async fn send(
+pub(super) async fn send(
     connection: &mut MySqlConnection,
     message: String,
     told: &mut Vec<ServerAnswer>,

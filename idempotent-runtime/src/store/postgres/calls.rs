@@ -75,6 +75,10 @@ impl ServerDialect for Statements {
         self.protocol == Protocol::Extended
     }
 
+    fn does_many(_: &Option<Right>, _: Kind) -> bool {
+        true
+    }
+
     async fn do_many(
         &self,
         session: &mut Session<'_>,

@@ -22,7 +22,7 @@ use crate::{
     identity::RecordId,
     store::{
         StoreError, Swap,
-        lane::{Answer, Job, Kind, Work},
+        lane::{Answer, Job, Kind, LONGEST_SHOWN, Work},
         sql::{self, Value, bytes},
     },
 };
@@ -31,6 +31,10 @@ const DOING: &str = "doing many operations together";
 
 /// How long they wait for a lock, in milliseconds.
 const LOCK_WAIT: u32 = 10;
+
+/// The condition for the record of a row of the list. The second half is for the plan, which is
+/// made once: a table that was small then is not read to its end when it is large.
+const ID_OF_LIST: &str = "id = c1 AND id = ANY($1::bytea[])";
 
 /// The place of the id in an answer, behind the record.
 const ID: usize = place::RECORD + 1;
@@ -77,7 +81,8 @@ pub(super) fn with_columns(text: &str, types: &[&str]) -> String {
 
 impl Many {
     /// Makes them of the statements for a single record.
-    pub(super) fn new(create: &str, again: &str, complete: &str, load: &str) -> Self {
+    pub(super) fn new(table: &str, [create, again, complete, load]: [&str; 4]) -> Self {
+        let is_short = format!("coalesce(octet_length(outcome), 0) <= {LONGEST_SHOWN}");
         let wait = format!("set_config('lock_timeout', '{LOCK_WAIT}', true)");
         let named = format!(", {NAME}");
         let with_id = |text: &str, id: &str| text.replace(&named, &format!(", {id}, {NAME}"));
@@ -90,26 +95,33 @@ impl Many {
             .replacen("RETURNING created", "RETURNING id, created", 1)
             .replacen(
                 "WHERE id = c1 AND NOT EXISTS (SELECT FROM claimed)",
-                "WHERE (SELECT count(*) FROM claimed) < cardinality($1::bytea[]) AND id = ANY($1::bytea[])",
+                &format!(
+                    "WHERE (SELECT count(*) FROM claimed) < cardinality($1::bytea[]) AND id = ANY($1::bytea[])
+               AND NOT EXISTS (SELECT FROM claimed WHERE claimed.id = {table}.id) AND {is_short}"
+                ),
                 1,
             );
-        let complete = with_columns(complete, &COMPLETED);
-        let complete = complete.replacen(
+        let complete = with_columns(complete, &COMPLETED).replacen(
             "WHERE id = c1",
             &format!(
-                "FROM (SELECT {wait}) AS wait, {} WHERE id = c1",
+                "FROM (SELECT {wait}) AS wait, {} WHERE {ID_OF_LIST}",
                 listed(&COMPLETED)
             ),
             1,
         );
         let again = with_columns(again, &KNOWN).replacen(
             "WHERE id = c1",
-            &format!(", {} WHERE id = c1", listed(&KNOWN)),
+            &format!(", {} WHERE {ID_OF_LIST}", listed(&KNOWN)),
             1,
         );
         let load = with_columns(load, &LOOKED).replacen(
             "FROM clock ",
             &format!("FROM clock CROSS JOIN {} ", listed(&LOOKED)),
+            1,
+        );
+        let load = load.replacen(
+            "ON id = c1",
+            &format!("ON {ID_OF_LIST} WHERE {is_short}"),
             1,
         );
         Self {
@@ -130,7 +142,7 @@ impl Statements {
         jobs: &[&Job],
     ) -> Result<Vec<Option<Answer>>, StoreError> {
         if kind == Kind::Claim && session.about.is_some() {
-            // A user that could not record how a call ends.
+            // A user that could not record how a call ends claims alone, and is refused so.
             return Ok(jobs.iter().map(|_| None).collect());
         }
         let (statement, types): (_, &[&str]) = match kind {
@@ -149,11 +161,19 @@ impl Statements {
         let rows = check_identity(statement, rows, DOING)?;
         let by_record = rows.iter().map(|row| Ok((found(kind, row)?, row)));
         let by_record: HashMap<_, _> = by_record.collect::<Result<_, StoreError>>()?;
-        let answer = |job: &&Job| {
-            let row = by_record.get(&sought(kind, job))?;
-            answer(kind, job, row).transpose()
-        };
-        Ok(jobs.iter().map(answer).collect())
+        let mut answers: Vec<Option<Answer>> = Vec::with_capacity(jobs.len());
+        for (place, job) in jobs.iter().enumerate() {
+            // They stand beside each other, and the first one has read what all look at.
+            let before = place
+                .checked_sub(1)
+                .filter(|before| jobs[*before].id == job.id);
+            let read = || answer(kind, job, by_record.get(&sought(kind, job))?).transpose();
+            answers.push(match before {
+                Some(before) if kind == Kind::Look => answers[before].clone(),
+                _ => read(),
+            });
+        }
+        Ok(answers)
     }
 }
 
@@ -161,16 +181,8 @@ impl Statements {
 type Sought = (RecordId, Option<[u8; 16]>);
 
 fn sought(kind: Kind, job: &Job) -> Sought {
-    let version = match (kind, &job.work) {
-        (
-            Kind::Again,
-            Work::Claim {
-                known: Some(known), ..
-            },
-        ) => Some(known.version().to_bytes()),
-        _ => None,
-    };
-    (job.id, version)
+    let known = job.work.known().filter(|_| kind == Kind::Again);
+    (job.id, known.map(|known| known.version().to_bytes()))
 }
 
 /// The same of a row of the answer.
@@ -186,42 +198,32 @@ fn found(kind: Kind, row: &PgRow) -> Result<Sought, StoreError> {
 
 /// The values of a row of the list.
 fn values(kind: Kind, job: &Job) -> Vec<Value<'_>> {
-    match (kind, &job.work) {
-        (
-            Kind::Again,
-            Work::Claim {
-                known: Some(known), ..
-            },
-        ) => sql::known(&job.id, known).into(),
-        (_, Work::Claim { next, .. }) => {
+    match (&job.work, job.work.known()) {
+        (Work::Claim { .. }, Some(known)) if kind == Kind::Again => {
+            sql::known(&job.id, known).into()
+        }
+        (Work::Claim { next, .. }, _) => {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(&job.id, None, next);
             values.into()
         }
-        (_, Work::Complete { seen, next }) => sql::completed(&job.id, *seen, next).into(),
-        (_, Work::Look) => vec![bytes(job.id.as_bytes())],
+        (Work::Complete { seen, next, .. }, _) => sql::completed(&job.id, *seen, next).into(),
+        (Work::Look, _) => vec![bytes(job.id.as_bytes())],
     }
 }
 
 /// `None` if a known outcome does not stand as it was known.
 fn answer(kind: Kind, job: &Job, row: &PgRow) -> Result<Option<Swap>, StoreError> {
-    let swap = match (kind, &job.work) {
-        (
-            Kind::Again,
-            Work::Claim {
-                known: Some(known), ..
-            },
-        ) => {
+    let swap = match (&job.work, job.work.known()) {
+        (Work::Claim { .. }, Some(known)) if kind == Kind::Again => {
             return Ok(sql::again(row, known, DOING)?.map(Swap::Refused));
         }
-        (_, Work::Claim { next, .. }) => sql::swapped(
-            &Unpacked::of(row, DOING)?,
-            place::RECORD,
-            next.version,
-            DOING,
-        )?,
-        (_, Work::Complete { next, .. }) => sql::swapped(row, place::RECORD, next.version, DOING)?,
-        (_, Work::Look) => {
+        (Work::Claim { next, .. }, _) => {
+            let row = Unpacked::of(row, DOING)?;
+            sql::swapped(&row, place::RECORD, next.version, DOING)?
+        }
+        (Work::Complete { next, .. }, _) => sql::swapped(row, place::RECORD, next.version, DOING)?,
+        (Work::Look, _) => {
             let row = Unpacked::of(row, DOING)?;
             Swap::Refused(sql::snapshot(&row, place::NOW, place::RECORD, DOING)?)
         }

@@ -40,13 +40,13 @@ type Inner = server::Inner<Statements>;
 /// The clock is the server's. Every write is one statement that commits by itself, at READ
 /// COMMITTED, on the primary. Heartbeats that are due together are one statement, of up to 256
 /// records. If more than four callers claim, complete or look at the same time, up to 64 of them
-/// share a statement. A first call costs two round trips. A replay costs one, takes no lock and writes
-/// nothing. The store remembers records that it has lately written or seen, without their
-/// outcomes, in up to 16 MiB: about 20,000. Their replays cost the server about
-/// half, and their completions two thirds. The first call costs three round trips if such a record
-/// went before its time. Durability is that of the database: an outcome that was recorded survives
-/// a crash of the server unless `synchronous_commit` was turned off. The store opens connections of
-/// its own: see [`new`](Self::new).
+/// share a statement. A first call costs two round trips. A replay costs one, takes no lock and
+/// writes nothing. The store remembers records that it has lately written or seen, without their
+/// outcomes, in up to 16 MiB: about 20,000. Their replays cost the server about half, and their
+/// completions two thirds. The first call costs three round trips if such a record went before its
+/// time. Durability is that of the database: an outcome that was recorded survives a crash of the
+/// server unless `synchronous_commit` was turned off. The store opens connections of its own: see
+/// [`new`](Self::new).
 ///
 /// # Failover
 ///

@@ -223,7 +223,7 @@ impl Statements {
             replace_all: Statement::new(&replace_all(&table, &replace)),
             load_all: Statement::new(&load_all(&table)),
             replace: Statement::new(&replace),
-            many: Many::new(&create, &again, &complete, &load),
+            many: Many::new(&table, [&create, &again, &complete, &load]),
             complete: Statement::new(&complete),
             mark: Statement::new(&mark),
             purge: Statement::new(&purge),

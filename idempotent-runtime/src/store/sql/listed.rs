@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{COLUMNS, Cell, Row, answers::corrupt, decode};
+#[cfg(feature = "mysql")]
+use crate::record::Time;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::store::Snapshot;
 use crate::{
@@ -62,8 +64,23 @@ pub(crate) fn id_at(
     Ok(RecordId::from_bytes(bytes))
 }
 
+/// Reads a time that stands at this place of a row.
+#[cfg(feature = "mysql")]
+pub(crate) fn time_at(
+    row: &impl Row,
+    place: usize,
+    doing: &'static str,
+) -> Result<Time, StoreError> {
+    let now = Cell {
+        row,
+        place,
+        column: "now",
+    };
+    now.time().map_err(|damaged| corrupt(damaged, doing))
+}
+
 /// Reads a version that stands at this place of a row.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn version_at(
     row: &impl Row,
     place: usize,

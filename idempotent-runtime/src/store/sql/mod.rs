@@ -43,8 +43,8 @@ pub(crate) use self::answers::stamp;
 pub(crate) use self::answers::{REFUSED, swapped};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::dialect::sent;
-#[cfg(feature = "postgres")]
-pub(crate) use self::listed::{id_at, version_at};
+#[cfg(feature = "mysql")]
+pub(crate) use self::listed::time_at;
 pub(crate) use self::{
     answers::snapshot,
     columns::COLUMNS,
@@ -56,7 +56,7 @@ pub(crate) use self::{
     columns::INDEXED_NAME,
     encode::{bytes, completed, known},
     failure::{kind_on_the_way, while_opening},
-    listed::shown,
+    listed::{id_at, shown, version_at},
 };
 #[cfg(feature = "_sql")]
 pub(crate) use self::{

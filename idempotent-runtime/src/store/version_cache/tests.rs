@@ -247,6 +247,7 @@ fn what_stands_has_not_expired_whatever_the_clocks_say() {
         stood: NOW,
         sent_at: Moment::now(),
         keep: None,
+        outcome: 0,
     };
     assert!(known.now() < known.expires());
 }

@@ -14,7 +14,9 @@ use super::super::{
 use crate::{
     record::{Draft, Holder, Record, Time},
     store::{
-        TransactionStore,
+        Stamp, Swap, TransactionStore,
+        lane::{Job, Work},
+        moment::Moment,
         sql::{
             self,
             migrate::Schema as _,
@@ -24,6 +26,7 @@ use crate::{
             },
         },
         together::Write,
+        version_cache::VersionCache,
     },
 };
 
@@ -153,6 +156,64 @@ fn golden_messages_of_many_records_are_the_same_bytes() {
         golden.add(&format!("the purge of {count} records"), &of.delete(&ids));
     }
     golden.is(expect_file!["golden/together.sql"]);
+}
+
+/// Operations of each kind that may share a message. Those of a call go by what a process knows.
+fn jobs(count: u8) -> [Vec<Job>; 4] {
+    let known = |number| {
+        let (versions, id, record) = (VersionCache::default(), id(number), record(number));
+        let stamp = Stamp::from_record(&record, Time::from_micros(0));
+        let swap = Swap::Applied(stamp);
+        versions.record_write(&id, None, &claim(number), &swap, Moment::now());
+        versions
+            .version(&id, Some(version(number)))
+            .expect("it is known")
+    };
+    let job = |number, work| Job {
+        id: id(number),
+        work,
+    };
+    let look = |number| job(number, Work::Look);
+    let claims = |number| {
+        let next = claim(number);
+        job(number, Work::Claim { next, known: None })
+    };
+    let again = |number| {
+        let (next, known) = (claim(number), Some(known(number)));
+        job(number, Work::Claim { next, known })
+    };
+    let complete = |number| {
+        let (seen, next) = (version(number), completion(number));
+        let known = known(number);
+        job(number, Work::Complete { seen, next, known })
+    };
+    [
+        (1..=count).map(look).collect(),
+        (1..=count).map(claims).collect(),
+        (1..=count).map(again).collect(),
+        (1..=count).map(complete).collect(),
+    ]
+}
+
+#[test]
+fn golden_messages_of_many_callers_are_the_same_bytes() {
+    let of = Statements::new(&prefix());
+    let mut golden = Golden::default();
+    for count in [1, 2] {
+        let jobs = jobs(count);
+        let [looks, claims, again, complete] =
+            jobs.each_ref().map(|jobs| jobs.iter().collect::<Vec<_>>());
+        golden.add(&format!("looks, {count}"), &of.look_text(&looks));
+        let claims = of.claim_text(u64::MAX, &claims);
+        golden.add(&format!("claims, {count}"), &claims.expect("they fit"));
+        golden.add(&format!("known outcomes, {count}"), &of.again_text(&again));
+        let complete = of.complete_text(u64::MAX, &complete);
+        golden.add(
+            &format!("completions, {count}"),
+            &complete.expect("they fit"),
+        );
+    }
+    golden.is(expect_file!["golden/many.sql"]);
 }
 
 #[test]

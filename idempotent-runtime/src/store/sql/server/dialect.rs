@@ -40,26 +40,22 @@ pub(crate) trait ServerDialect: Clone + Debug + Send + Sync + 'static {
     fn inside(&self, here: Option<&str>) -> Self;
 
     /// Whether it has statements for the operations of many callers.
-    fn has_lanes(&self) -> bool {
-        false
-    }
+    fn has_lanes(&self) -> bool;
 
-    /// Does these by one statement. The answers are in the same order; `None` for one that has to
-    /// be done alone.
+    /// Whether a server like this, and its user, can do so with this kind.
+    fn does_many(about: &Self::About, kind: Kind) -> bool;
+
+    /// Does these by one statement, or by one message. The answers are in the same order; `None`
+    /// for one that has to be done alone.
     fn do_many(
         &self,
-        _: &mut Session<'_, Self>,
-        _: Kind,
+        session: &mut Session<'_, Self>,
+        kind: Kind,
         jobs: &[&Job],
-    ) -> impl Future<Output = Result<Vec<Option<Answer>>, StoreError>> + Send {
-        let alone = jobs.iter().map(|_| None).collect();
-        std::future::ready(Ok(alone))
-    }
+    ) -> impl Future<Output = Result<Vec<Option<Answer>>, StoreError>> + Send;
 
-    /// Whether the server undid the statement that failed so.
-    fn is_undone(_: &StoreError) -> bool {
-        false
-    }
+    /// Whether the server undid all of what failed so.
+    fn is_undone(error: &StoreError) -> bool;
 
     fn load(
         &self,

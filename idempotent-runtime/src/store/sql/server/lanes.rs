@@ -1,6 +1,10 @@
 //! Operations of many callers over one connection.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Connected, Inner, ServerDialect};
 use crate::{
@@ -8,7 +12,7 @@ use crate::{
     record::{Draft, Version},
     store::{
         Snapshot, StoreErrorKind, Swap,
-        lane::{Answer, DoTogether, Job, Kind, Lanes, Passed, Work, pass},
+        lane::{Answer, DoTogether, Job, Kind, LONGEST_SHOWN, Lanes, Passed, Work, pass},
         moment::Moment,
     },
 };
@@ -39,6 +43,12 @@ impl<D: ServerDialect> Inner<D> {
                 return Passed::Alone(None);
             }
             let known = self.versions.done(id);
+            if known
+                .as_ref()
+                .is_some_and(|known| known.outcome_bytes() > LONGEST_SHOWN)
+            {
+                return Passed::Alone(None);
+            }
             let kind = match known {
                 Some(_) => Kind::Again,
                 None => Kind::Claim,
@@ -51,25 +61,31 @@ impl<D: ServerDialect> Inner<D> {
             return pass(self, kind, id, work).await;
         };
         let known = self.versions.version(id, Some(seen));
-        if !known.is_some_and(|known| next.only_completes(known.record())) {
+        let known = known.filter(|known| next.only_completes(known.record()));
+        let Some(known) = known else {
             return Passed::Alone(None);
-        }
+        };
         let work = || Work::Complete {
             seen,
             next: next.clone(),
+            known,
         };
         pass(self, Kind::Complete, id, work).await
     }
 
-    /// Does these by one statement. If the server undid that, each half of them is tried again, so
-    /// that the one that is in the way is found among many that are not. A lock that was not to be
-    /// had is waited for once: all of them go alone.
+    /// Does these by one statement. If the server undid that for a value, each half of them is
+    /// tried again, so that the one that is in the way is found among many that are not. After a
+    /// lock that was not to be had, or for another reason, all of them go alone.
     async fn do_parts(&self, kind: Kind, jobs: &[&Job], answers: &mut [Option<Answer>]) {
         let whole = 0..jobs.len();
         let mut parts = vec![whole];
         while let Some(part) = parts.pop() {
             let some = &jobs[part.clone()];
             let doing = async |connected: &mut Connected<D>| {
+                if !D::does_many(&connected.about, kind) {
+                    self.lanes.iter().for_each(|lanes| lanes.turn_off(kind));
+                    return Ok(some.iter().map(|_| None).collect());
+                }
                 let session = &mut connected.session();
                 self.statements.do_many(session, kind, some).await
             };
@@ -87,16 +103,16 @@ impl<D: ServerDialect> Inner<D> {
                 }
                 Err(error) => error,
             };
+            let middle = part.start + part.len() / 2;
             match error.kind() {
-                StoreErrorKind::Busy if D::is_undone(&error) => {}
-                kind if kind != StoreErrorKind::Denied && D::is_undone(&error) => {
-                    let middle = part.start + part.len() / 2;
-                    if part.len() > 1 {
-                        parts.extend([part.start..middle, middle..part.end]);
-                    }
+                StoreErrorKind::Unavailable => answers[part].fill(Some(Err(error))),
+                _ if !D::is_undone(&error) => answers[part].fill(Some(Err(error))),
+                // What one record or one value may be the reason of.
+                StoreErrorKind::Configuration | StoreErrorKind::Other if part.len() > 1 => {
+                    parts.extend([part.start..middle, middle..part.end]);
                 }
-                // It may have been done, or none of them can be.
-                _ => answers[part].fill(Some(Err(error))),
+                // Each meets the error for itself, or the lock.
+                _ => {}
             }
         }
     }
@@ -104,7 +120,7 @@ impl<D: ServerDialect> Inner<D> {
     fn note_answer(&self, job: &Job, answer: &Answer, sent_at: Moment) {
         match (&job.work, answer) {
             (Work::Claim { next, .. }, Ok(swap)) => self.note(&job.id, None, next, swap, sent_at),
-            (Work::Complete { seen, next }, Ok(swap)) => {
+            (Work::Complete { seen, next, .. }, Ok(swap)) => {
                 self.note(&job.id, Some(*seen), next, swap, sent_at);
             }
             (Work::Look, Ok(Swap::Refused(snapshot))) => {
@@ -120,23 +136,29 @@ impl<D: ServerDialect> DoTogether for Inner<D> {
         self.lanes.as_ref()
     }
 
+    /// For a connection to be free, for a new one to be open, and for an answer.
     fn longest(&self) -> Duration {
         let limits = self.connections.limits();
-        limits.connect + limits.answer
+        2 * limits.connect + limits.answer
     }
 
     async fn do_together(&self, kind: Kind, jobs: &[Job]) -> Vec<Option<Answer>> {
         let sent_at = Moment::now();
         let all: Vec<_> = jobs.iter().collect();
         let mut answers: Vec<_> = jobs.iter().map(|_| None).collect();
-        self.do_parts(kind, &all, &mut answers).await;
-        if kind == Kind::Again {
-            // The call is done no longer, or not as it was known.
-            self.claim_the_rest(&all, &mut answers).await;
+        if kind != Kind::Claim {
+            self.do_parts(kind, &all, &mut answers).await;
+        }
+        if matches!(kind, Kind::Again | Kind::Claim) {
+            // Those whose call is done no longer, or not as it was known, are claimed, too.
+            self.claim(&all, &mut answers).await;
         }
         for (job, answer) in jobs.iter().zip(&answers) {
-            if let Some(answer) = answer {
-                self.note_answer(job, answer, sent_at);
+            match answer {
+                Some(answer) => self.note_answer(job, answer, sent_at),
+                // It does not stand as it was known.
+                None if kind == Kind::Again => self.versions.forget(&job.id),
+                None => {}
             }
         }
         answers
@@ -144,18 +166,31 @@ impl<D: ServerDialect> DoTogether for Inner<D> {
 }
 
 impl<D: ServerDialect> Inner<D> {
-    async fn claim_the_rest(&self, jobs: &[&Job], answers: &mut [Option<Answer>]) {
+    /// Claims those that have no answer. Of several claims of one record the first one is sent. If
+    /// it is refused, they all are.
+    async fn claim(&self, jobs: &[&Job], answers: &mut [Option<Answer>]) {
         let mut ids = HashSet::new();
-        let is_left = |place: &usize| answers[*place].is_none() && ids.insert(jobs[*place].id);
-        let left: Vec<_> = (0..jobs.len()).filter(is_left).collect();
-        if left.is_empty() {
+        let is_first = |place: &usize| answers[*place].is_none() && ids.insert(jobs[*place].id);
+        let firsts: Vec<_> = (0..jobs.len()).filter(is_first).collect();
+        if firsts.is_empty() {
             return;
         }
-        let rest: Vec<_> = left.iter().map(|place| jobs[*place]).collect();
-        let mut done: Vec<_> = rest.iter().map(|_| None).collect();
-        self.do_parts(Kind::Claim, &rest, &mut done).await;
-        for (place, answer) in left.into_iter().zip(done) {
+        let sent: Vec<_> = firsts.iter().map(|place| jobs[*place]).collect();
+        let mut done: Vec<_> = sent.iter().map(|_| None).collect();
+        self.do_parts(Kind::Claim, &sent, &mut done).await;
+        let mut refused = HashMap::new();
+        for (place, answer) in firsts.into_iter().zip(done) {
+            if let Some(Ok(Swap::Refused(shown))) = &answer {
+                refused.insert(jobs[place].id, shown.clone());
+            }
             answers[place] = answer;
+        }
+        for (job, answer) in jobs.iter().zip(answers) {
+            if answer.is_none() {
+                *answer = refused
+                    .get(&job.id)
+                    .map(|shown| Ok(Swap::Refused(shown.clone())));
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
          SET plan_cache_mode = force_generic_plan;
          SET enable_seqscan = off;
+         SET jit = off;
          SET lock_timeout = 15000;
              SELECT coalesce(has_any_column_privilege(to_regclass('golden_records')::oid, 'UPDATE'), true),
                  has_function_privilege('pg_catalog.pg_notify(text, text)', 'EXECUTE')
@@ -9,6 +10,7 @@ SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
          SET plan_cache_mode = force_generic_plan;
          SET enable_seqscan = off;
+         SET jit = off;
          SET lock_timeout = 60000;
              SELECT coalesce(has_any_column_privilege(to_regclass('golden_records')::oid, 'UPDATE'), true),
                  has_function_privilege('pg_catalog.pg_notify(text, text)', 'EXECUTE')

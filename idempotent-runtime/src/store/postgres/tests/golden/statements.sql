@@ -99,7 +99,7 @@ UPDATE golden_records SET
              WHERE id = $1::bytea AND version = $3::bytea
              RETURNING 1::bigint, finished, token, lease_end, expires,
                  CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END, 6749674629416215959::bigint
--- many, claim, 1169909950988215215
+-- many, claim, 980338625063211026
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, set_config('lock_timeout', '10', true)), many AS MATERIALIZED (SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bytea[], $20::text[], $21::text[], $22::bytea[]) AS many (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22)), claimed AS (
                  INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, purge_from)
                  SELECT c1, c2, c3, c4, c5, c6, c7, c8,
@@ -111,26 +111,27 @@ WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000
                  FROM clock, many WHERE true
                  ON CONFLICT (id) DO NOTHING
                  RETURNING id, created, token, lease_end, expires)
-             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, id, 1169909950988215215::bigint FROM claimed
+             SELECT 1::bigint, created, token, lease_end, expires, NULL::bytea, id, 980338625063211026::bigint FROM claimed
              UNION ALL
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)), id, 1169909950988215215::bigint FROM clock, golden_records
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)), id, 980338625063211026::bigint FROM clock, golden_records
              WHERE (SELECT count(*) FROM claimed) < cardinality($1::bytea[]) AND id = ANY($1::bytea[])
--- many, again, 9078220810127080720
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, outcome, c1, c2, 9078220810127080720::bigint FROM golden_records
-             , unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS many (c1, c2, c3) WHERE id = c1 AND version = c2 AND state = 2 AND expires = c3
--- many, complete, 4487136197044686855
+               AND NOT EXISTS (SELECT FROM claimed WHERE claimed.id = golden_records.id) AND coalesce(octet_length(outcome), 0) <= 65536
+-- many, again, 1956384377072628707
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, outcome, c1, c2, 1956384377072628707::bigint FROM golden_records
+             , unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS many (c1, c2, c3) WHERE id = c1 AND id = ANY($1::bytea[]) AND version = c2 AND state = 2 AND expires = c3
+-- many, complete, 2445151191107653059
 UPDATE golden_records SET
                  version = c2, state = 2, finished = (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,
                  expires = (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + least(c4, 9223372036854775807 - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint),
                  outcome_kind = c5, outcome_schema = c6, outcome = c7,
                  purge_from = least(purge_from, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + least(c4, 9223372036854775807 - (extract(epoch FROM statement_timestamp()) * 1000000)::bigint))
-             FROM (SELECT set_config('lock_timeout', '10', true)) AS wait, unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[]) AS many (c1, c2, c3, c4, c5, c6, c7) WHERE id = c1 AND version = c3
+             FROM (SELECT set_config('lock_timeout', '10', true)) AS wait, unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[]) AS many (c1, c2, c3, c4, c5, c6, c7) WHERE id = c1 AND id = ANY($1::bytea[]) AND version = c3
              RETURNING 1::bigint, finished, token, lease_end, expires,
-                 CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode(c1, 'hex'))::text END, c1, 4487136197044686855::bigint
--- many, look, 5751724239601399135
+                 CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode(c1, 'hex'))::text END, c1, 2445151191107653059::bigint
+-- many, look, 6489485399655917347
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)
-             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)) END, c1, 5751724239601399135::bigint
-             FROM clock CROSS JOIN unnest($1::bytea[]) AS many (c1) LEFT JOIN golden_records ON id = c1
+             SELECT 0::bigint, clock.now, NULL::bigint, NULL::bigint, NULL::bigint, CASE WHEN id IS NOT NULL THEN record_send(ROW(id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of)) END, c1, 6489485399655917347::bigint
+             FROM clock CROSS JOIN unnest($1::bytea[]) AS many (c1) LEFT JOIN golden_records ON id = c1 AND id = ANY($1::bytea[]) WHERE coalesce(octet_length(outcome), 0) <= 65536
 -- mark, 131317041452724692
 WITH marked AS (
                  UPDATE golden_records SET waited = true
