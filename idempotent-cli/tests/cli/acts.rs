@@ -174,7 +174,8 @@ async fn a_command_that_is_interrupted_ends_and_can_be_given_again() {
         .await
         .expect("it is locked");
     let purge = ["purge", "--audit-retention", "0s"];
-    for arguments in [&purge[..], &["list"]] {
+    // The server does not see that a client is gone while it waits for a lock.
+    for (gone, arguments) in (0..).zip([&purge[..], &["list"]]) {
         let mut command = shop.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it runs");
@@ -184,7 +185,7 @@ async fn a_command_that_is_interrupted_ends_and_can_be_given_again() {
             .fetch_one(&pool)
             .await
             .expect("a count")
-            == 0
+            <= gone
         {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
