@@ -59,6 +59,13 @@ pub(crate) struct CachedVersion {
     /// How long it stays after it expires, if that is known.
     keep: Option<Duration>,
     /// How many bytes its outcome has.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres")),
+        expect(
+            dead_code,
+            reason = "only a store over a server of SQL shows many at once"
+        )
+    )]
     outcome: usize,
 }
 
