@@ -1,9 +1,6 @@
 //! `resume`, `invalidate`, `purge` and `migrate`.
 
-use std::{
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::process::{Command, Stdio};
 
 use expect_test::expect;
 use idempotent_runtime::{Error, operate::State};
@@ -187,7 +184,7 @@ async fn a_command_that_is_interrupted_ends_and_can_be_given_again() {
             .expect("a count")
             <= gone
         {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
         }
         let interrupt = Command::new("kill")
             .args(["-INT", &child.id().to_string()])

@@ -1,4 +1,4 @@
-//! Work that callers wait for until it is done together with that of others.
+//! A queue of jobs. Each job has a caller that waits, and a task does many jobs together.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 /// caller still has its ticket.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// What waits, in the order in which it is taken.
+/// The jobs that wait, in the order in which a task takes them.
 #[derive(Debug)]
 pub(crate) struct Queue<J> {
     jobs: BTreeMap<Ticket, J>,
@@ -23,7 +23,7 @@ pub(crate) struct Ticket {
     number: u64,
 }
 
-/// What becomes of a job while a batch is taken out of the queue.
+/// The decision about one job while a task takes a batch.
 pub(crate) enum Taken {
     Yes,
     /// It stays, and the batch goes on behind it.
@@ -66,7 +66,7 @@ impl<J> Queue<J> {
         self.jobs.remove(&ticket)
     }
 
-    /// Takes out what `choose` says, in the order of the queue.
+    /// Removes and returns the jobs that `choose` accepts, in the order of the queue.
     pub(crate) fn take(&mut self, mut choose: impl FnMut(Ticket, &J) -> Taken) -> Vec<J> {
         let mut chosen = Vec::new();
         for (ticket, job) in &self.jobs {

@@ -98,7 +98,7 @@ impl Party {
         }
     }
 
-    /// Tells beside the ticket whether a new task has to take it.
+    /// Returns the ticket, and whether a new task has to be started for it.
     pub(super) fn push(&mut self, waiting: Waiting) -> (Ticket, bool) {
         let ticket = self.queue.push(Duration::ZERO, waiting);
         let now = Moment::now();

@@ -56,7 +56,7 @@ impl ServerDialect for Statements {
         true
     }
 
-    /// MySQL shows not what it wrote, and a statement of its cannot do without waiting.
+    /// MySQL does not show the rows that it wrote, and has no statement that waits for no lock.
     fn does_many(about: &About, kind: Kind) -> bool {
         about.shows || matches!(kind, Kind::Again | Kind::Look)
     }

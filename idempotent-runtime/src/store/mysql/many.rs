@@ -4,8 +4,9 @@
 //! out. Looks are one statement over a list of ids. Claims are one statement with a row for each.
 //! Completions are a statement each, with one commit behind all of them.
 //!
-//! None of them waits for a record that another transaction has locked: all go alone then. MySQL
-//! has no word for that, so there only looks share a message.
+//! If another transaction has locked one of the records, the message fails at once, and each
+//! operation goes alone. MySQL has no such setting for one statement, so there only looks share a
+//! message.
 
 use std::collections::HashMap;
 
@@ -30,7 +31,7 @@ use crate::{
 
 const DOING: &str = "doing many operations together";
 
-/// Has the statement behind it wait for no lock.
+/// Makes the statement behind it fail at once if a record is locked.
 const NO_WAIT: &str = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR";
 
 /// How much of what the server reads at once is taken up by one message, at most.

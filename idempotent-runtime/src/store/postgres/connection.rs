@@ -42,9 +42,9 @@ pub(super) enum Right {
 /// A database or a role may have a stricter isolation by default, under which callers that meet
 /// fail. Planning one of our statements anew takes longer than running it, to the same plan: there
 /// is one row, and it is found by its id. A plan that was made while the table was empty would read
-/// all of it for ever after. What may not be planned so is taken for dear, and compiling that takes
-/// longer than any of our statements. And a statement that waits for a lock does so for ever,
-/// also when no caller waits for its answer any more.
+/// all of it for ever after. The server rates a plan that has to read a table all the same as
+/// costly and compiles it, which takes longer than any of our statements. And a statement that
+/// waits for a lock does so for ever, also when no caller waits for its answer any more.
 fn settings(lock_wait: Duration) -> String {
     format!(
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
