@@ -14,6 +14,7 @@ use super::{
     link::{Limits, Line, Link, Source},
     prefix::KeyPrefix,
     scripts::Scripts,
+    shared::SharedLooks,
 };
 use crate::{
     store::{StoreError, StoreErrorKind},
@@ -227,6 +228,7 @@ impl RedisBuilder {
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),
+                looks: SharedLooks::new(),
                 purged_to: Mutex::default(),
                 at_most_once: self.at_most_once,
             }),

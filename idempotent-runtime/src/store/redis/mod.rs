@@ -19,6 +19,7 @@ mod outcomes;
 mod prefix;
 mod rows;
 mod scripts;
+mod shared;
 mod steps;
 mod walk;
 
@@ -38,6 +39,7 @@ use self::{
     listen::Published,
     prefix::KeyPrefix,
     scripts::Scripts,
+    shared::SharedLooks,
     walk::{Walk, WalkPlace},
 };
 pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
@@ -74,6 +76,8 @@ struct Inner {
     waiters: Arc<Waiters>,
     listener: Arc<Listener>,
     versions: Arc<VersionCache>,
+    /// The looks at records that are known to be done.
+    looks: SharedLooks<Result<Option<Snapshot>, StoreError>>,
     /// The place where the last purge found enough: the next one goes on there, and not where
     /// nothing is left to find.
     purged_to: Mutex<Option<WalkPlace>>,
@@ -184,7 +188,10 @@ impl Store for RedisStore {
         }
         if seen.is_none()
             && let Some(known) = inner.versions.done(id)
-            && let Some(snapshot) = inner.again(id, &known, DOING).await?
+            && let Some(snapshot) = inner
+                .looks
+                .look(id, || inner.again(id, &known, DOING))
+                .await?
         {
             return Ok(Swap::Refused(snapshot));
         }
@@ -312,6 +319,7 @@ impl Store for RedisStore {
                 waiters: Arc::clone(&inner.waiters),
                 listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
+                looks: SharedLooks::new(),
                 purged_to: Mutex::default(),
                 at_most_once: inner.at_most_once,
             }),

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use redis::Script;
 
-use super::{Inner, RedisStore, link::Node, scripts::Scripts};
+use super::{Inner, RedisStore, link::Node, scripts::Scripts, shared::SharedLooks};
 use crate::{
     record::micros,
     store::{
@@ -147,6 +147,7 @@ impl StoreUnderTest for Mutant {
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),
+                looks: SharedLooks::new(),
                 purged_to: Mutex::default(),
                 at_most_once: true,
             }),

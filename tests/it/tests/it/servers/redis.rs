@@ -11,6 +11,7 @@ mod notifications;
 mod outcomes;
 mod private;
 mod scripts;
+mod shared;
 mod slots;
 mod walks;
 #[cfg(unix)]
