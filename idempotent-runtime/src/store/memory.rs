@@ -289,8 +289,15 @@ struct Cells {
 /// The result of a draft, with the parts that are to be freed outside the lock.
 enum Put {
     Refused(Option<Arc<Record>>),
-    Over(Stamp, Cell),
+    Over(Stamp, Previous),
     Anew(Stamp, Vec<(RecordId, Cell)>),
+}
+
+/// A version that was written over, by its value or as callers hold it, and the steps of its life
+/// if that is over.
+struct Previous {
+    _record: Result<Record, Arc<Record>>,
+    _steps: Option<BTreeMap<StepName, Arc<Step>>>,
 }
 
 const FIRST_SWEEP: usize = 64;
@@ -308,14 +315,26 @@ impl Default for Cells {
 }
 
 impl Cell {
-    fn new(record: Record, draft: &Draft, before: Option<&mut Self>) -> Self {
-        let goes_on = before.filter(|_| draft.subject.is_none());
+    fn new(record: Record, draft: &Draft) -> Self {
         Self {
             record: Arc::new(record),
             keep: draft.keep,
-            steps: goes_on
-                .map(|cell| mem::take(&mut cell.steps))
-                .unwrap_or_default(),
+            steps: BTreeMap::new(),
+        }
+    }
+
+    /// Puts the next version in the place of this one. If no caller holds this one, its memory is
+    /// used again.
+    fn write(&mut self, next: Record, draft: &Draft) -> Previous {
+        self.keep = draft.keep;
+        let begins = draft.subject.is_some();
+        let record = match Arc::get_mut(&mut self.record) {
+            Some(record) => Ok(mem::replace(record, next)),
+            None => Err(mem::replace(&mut self.record, Arc::new(next))),
+        };
+        Previous {
+            _record: record,
+            _steps: begins.then(|| mem::take(&mut self.steps)),
         }
     }
 }
@@ -329,12 +348,11 @@ impl Cells {
             let record = next.apply(Some(&stands.record), now);
             let stamp = Stamp::from_record(&record, now);
             let needed = stands.record.state.needs_attention();
-            let written = Cell::new(record, next, Some(stands));
-            let previous = mem::replace(stands, written);
-            if stands.record.created != previous.record.created {
-                self.newest.leave(*id, &previous.record);
-                self.newest.enter(*id, &stands.record);
+            if stands.record.created != record.created {
+                self.newest.leave(*id, &stands.record);
+                self.newest.enter(*id, &record);
             }
+            let previous = stands.write(record, next);
             self.attend(*id, needed, next);
             return Put::Over(stamp, previous);
         }
@@ -346,7 +364,7 @@ impl Cells {
         record.token = record.token.max(self.forgotten.next(now));
         let stamp = Stamp::from_record(&record, now);
         self.newest.enter(*id, &record);
-        self.records.insert(*id, Cell::new(record, next, None));
+        self.records.insert(*id, Cell::new(record, next));
         self.attend(*id, false, next);
         Put::Anew(stamp, swept)
     }

@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeOwned, Error as _},
 };
 
-use super::BoxError;
+use super::{BoxError, with_scratch};
 
 /// Turns outcomes into bytes and back, if JSON will not do: it has no NaN, and takes `Some(None)`
 /// for `None`.
@@ -83,13 +83,19 @@ pub(crate) enum Coder {
 
 impl Coder {
     pub(crate) fn encode<T: Serialize>(&self, value: &T) -> Result<Vec<u8>, BoxError> {
-        let mut bytes = match self {
-            Coder::Json => serde_json::to_vec(value)?,
-            Coder::Other(codec) => codec.encode(value)?,
-        };
-        // The memory store keeps them as they are for as long as the record stands.
-        bytes.shrink_to_fit();
-        Ok(bytes)
+        // The memory store keeps them as they are for as long as the record stands: there is no
+        // more room than they take up.
+        match self {
+            Coder::Json => with_scratch(|bytes| {
+                serde_json::to_writer(&mut *bytes, value)?;
+                Ok(bytes.to_vec())
+            }),
+            Coder::Other(codec) => {
+                let mut bytes = codec.encode(value)?;
+                bytes.shrink_to_fit();
+                Ok(bytes)
+            }
+        }
     }
 
     pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, BoxError> {

@@ -4,6 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::framing::{Hex, write_framed};
 use crate::sha256::sha256;
+use crate::value::with_scratch;
 
 /// Which record belongs to a call: a hash of its operation, scope and key.
 ///
@@ -22,19 +23,19 @@ impl RecordId {
     #[must_use]
     pub fn new(operation: &str, scope: Option<&[u8]>, key: &[u8]) -> Self {
         const DOMAIN: &[u8] = b"idempotent-runtime/id/1";
-        let room = DOMAIN.len() + operation.len() + scope.map_or(0, <[u8]>::len) + key.len();
-        let mut bytes = Vec::with_capacity(room + 160);
-        bytes.extend_from_slice(DOMAIN);
-        write_framed(&mut bytes, operation.as_bytes());
-        match scope {
-            None => bytes.push(0),
-            Some(scope) => {
-                bytes.push(1);
-                write_framed(&mut bytes, scope);
+        with_scratch(|bytes| {
+            bytes.extend_from_slice(DOMAIN);
+            write_framed(bytes, operation.as_bytes());
+            match scope {
+                None => bytes.push(0),
+                Some(scope) => {
+                    bytes.push(1);
+                    write_framed(bytes, scope);
+                }
             }
-        }
-        write_framed(&mut bytes, key);
-        Self(sha256(&mut bytes))
+            write_framed(bytes, key);
+            Self(sha256(bytes))
+        })
     }
 
     /// Takes an id as a store gave it back.

@@ -16,6 +16,7 @@ mod lock;
 mod opaque;
 pub mod policy;
 pub(crate) mod race;
+mod scratch;
 mod setters;
 pub(crate) mod sha256;
 pub(crate) mod sync;
@@ -26,7 +27,7 @@ pub mod wire;
 
 #[doc(hidden)]
 pub use self::setters::setters;
-pub(crate) use self::{awaited::awaited, lock::lock, opaque::opaque};
+pub(crate) use self::{awaited::awaited, lock::lock, opaque::opaque, scratch::with_scratch};
 pub use self::{
     time::{Time, micros},
     unreadable::{BoxError, Unreadable},

@@ -125,8 +125,9 @@ impl<'a> Admitting<'a> {
         let (mut sent_at, mut retries) = (Duration::ZERO, Retries::new());
         let mut refusals = Refusals::default();
         loop {
-            let weighed = self.weigh(found.take(), sent_at, &mut plan, &mut refusals);
-            weighed.await?;
+            if let Some(found) = found.take() {
+                Box::pin(self.weigh(found, sent_at, &mut plan, &mut refusals)).await?;
+            }
             if plan.meaning == Meaning::Fresh && self.id != self.request.id {
                 // No record binds it under the old identity any more: the new one counts.
                 self.id = self.request.id;
@@ -198,13 +199,13 @@ impl<'a> Admitting<'a> {
     /// Decides about what was found to stand, until a write is planned or the call is admitted.
     async fn weigh(
         &mut self,
-        mut found: Option<Snapshot>,
+        mut found: Snapshot,
         sent_at: Duration,
         plan: &mut Plan,
         refusals: &mut Refusals,
     ) -> Result<(), Admission> {
-        while let Some(snapshot) = found {
-            found = self.weigh_one(snapshot, sent_at, plan, refusals).await?;
+        while let Some(next) = self.weigh_one(found, sent_at, plan, refusals).await? {
+            found = next;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! The arguments of a call, encoded as they come and hashed once.
 
-use crate::value::opaque;
+use crate::value::{opaque, with_scratch};
 use std::hash::{Hash, Hasher};
+use std::mem;
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -153,12 +154,15 @@ impl Outline {
 /// The outline of a value. The order of its elements does not count: that of a `HashSet` is another
 /// one in every copy.
 pub(crate) fn outline<T: Serialize + ?Sized>(value: &T) -> Outline {
-    let mut encoder = Encoder::without_order(Vec::with_capacity(CAPACITY));
-    let encoded = value.serialize(&mut encoder);
-    Outline(encoded.ok().map(|()| {
-        let sum = encoder.buffer.iter().map(|byte| u64::from(*byte)).sum();
-        (encoder.buffer.len(), sum)
-    }))
+    with_scratch(|bytes| {
+        let mut encoder = Encoder::without_order(mem::take(bytes));
+        let encoded = value.serialize(&mut encoder);
+        *bytes = encoder.buffer;
+        Outline(encoded.ok().map(|()| {
+            let sum = bytes.iter().map(|byte| u64::from(*byte)).sum();
+            (bytes.len(), sum)
+        }))
+    })
 }
 
 impl Default for Arguments {

@@ -59,11 +59,11 @@ impl Encoder {
         }
     }
 
-    /// The same where the order of elements does not count.
+    /// The same where neither the order of elements counts nor the names of fields.
     pub(super) fn without_order(buffer: Vec<u8>) -> Self {
-        let is_ordered = false;
         Self {
-            is_ordered,
+            is_ordered: false,
+            fields: Fields::unknown(),
             ..Self::new(buffer)
         }
     }

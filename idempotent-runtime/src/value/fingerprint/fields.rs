@@ -32,6 +32,14 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Notes none.
+    pub(super) fn unknown() -> Self {
+        Self {
+            inside: 1,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn begin(&mut self, argument: &'static str) {
         self.here = [argument, "", ""];
         (self.level, self.inside) = (0, 0);
