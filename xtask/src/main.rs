@@ -10,6 +10,7 @@
 
 mod floors;
 mod plan;
+mod plot;
 mod run;
 mod servers;
 mod tail;
@@ -26,6 +27,7 @@ const USAGE: &str = "\
 usage: cargo xtask test                every test and doc test, with the examples that they run
        cargo xtask lint                formatting, floors, clippy, documentation, licences
        cargo xtask floors              whether each room imports rooms below it alone
+       cargo xtask plot                docs/ratios.svg, out of the tables in benches/README.md
        cargo xtask servers [NAME...]   the servers of the tests, or these, until Ctrl-C";
 
 fn main() -> ExitCode {
@@ -35,6 +37,13 @@ fn main() -> ExitCode {
         ["test"] => run::all(&plan::test()),
         ["lint"] => run::all(&plan::lint()),
         ["floors"] => floors::check(),
+        ["plot"] => match plot::write() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
         ["help"] | [.., "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
