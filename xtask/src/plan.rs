@@ -65,9 +65,9 @@ pub(crate) fn test() -> Vec<Step> {
     let all = format!("--workspace {features} --no-fail-fast");
     // A test that is ignored elsewhere needs a server, and here it has one. Documentation has other
     // reasons to ignore a listing.
+    // Most tests wait for a server or a timer most of their time.
+    let threads = 3 * thread::available_parallelism().map_or(1, NonZero::get);
     let mut tests = if is_installed("nextest") {
-        // Most tests wait for a server or a timer half of their time.
-        let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
         let how =
             format!("--run-ignored all --failure-output immediate-final --test-threads {threads}");
         step("tests", &format!("nextest run {all} {how}"))
@@ -80,7 +80,7 @@ pub(crate) fn test() -> Vec<Step> {
         // tests run them.
         step("examples alone", "build --examples"),
         tests,
-        callers_in_queues(&all),
+        callers_in_queues(&all, threads),
         step("doc tests", &format!("test --doc {all}")),
         shuttle(),
     ]
@@ -88,14 +88,16 @@ pub(crate) fn test() -> Vec<Step> {
 
 /// The tests of servers that look for lost and doubled effects, with all operations in the queues
 /// in which they otherwise wait only in a crowd.
-fn callers_in_queues(all: &str) -> Step {
+fn callers_in_queues(all: &str, threads: usize) -> Step {
     const TESTS: &str = "servers::interruptions servers::postgres::direct servers::costs::postgres \
         servers::seen::postgres:: servers::cuts::postgres invariants::postgres \
         invariants::outcomes::postgres late_claims::postgres takeovers::postgres outages::postgres \
         chaos_on_postgres servers::mariadb::direct servers::costs::mariadb servers::seen::mariadb \
         servers::cuts::mariadb invariants::mariadb invariants::outcomes::mariadb \
         late_claims::mariadb takeovers::mariadb outages::mariadb chaos_on_mariadb";
-    let command = format!("test {all} --test it -- --include-ignored --quiet {TESTS}");
+    let command = format!(
+        "test {all} --test it -- --include-ignored --quiet --test-threads {threads} {TESTS}"
+    );
     let mut step = step("callers in queues", &command);
     step.needs_servers = true;
     let forced = ("IDEMPOTENT_TEST_LANES_FORCED", "1".into());
@@ -151,11 +153,14 @@ pub(crate) fn lint() -> Vec<Step> {
     steps
 }
 
-/// A package with this feature and no other.
+/// A package with this feature and no other: it compiles, and nothing in it is unused. The style is
+/// that of the workspace, which clippy reads.
 fn alone(title: &str, package: &str, feature: &str) -> Step {
     let mut alone = step(
-        &format!("clippy, {title} alone"),
-        &format!("clippy --package {package} --no-default-features --features"),
+        &format!("{title} alone"),
+        &format!(
+            "rustc --profile check --lib --package {package} --no-default-features --features"
+        ),
     );
     alone
         .arguments
