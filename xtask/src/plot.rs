@@ -14,7 +14,7 @@ const BY_HAND: &str = "by hand";
 
 /// The bounds of the axis; ratios beyond them are drawn at its ends.
 const SMALLEST: f64 = 0.25;
-const LARGEST: f64 = 4.0;
+const LARGEST: f64 = 16.0;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 330.0;
@@ -117,7 +117,7 @@ impl Display for Picture<'_> {
             r#"<text x="8" y="20" class="title">Time of a call, divided by that of statements by hand: less is better</text>"#
         )?;
         f.write_str(LEGEND)?;
-        for ratio in [0.25, 0.5, 1.0, 2.0, 4.0] {
+        for ratio in [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0] {
             let (x, class) = (place(ratio), if ratio == 1.0 { "one" } else { "axis" });
             writeln!(
                 f,
@@ -201,7 +201,7 @@ mod tests {
 | Postgres 15, on the same machine | ours | by hand, on held connections | ratio | target |
 |---|---:|---:|---:|---:|
 | replay, 1 at once | 52 µs | 45 µs | 1.11 | 1.20 |
-| replay, 64 at once | 52 µs | 45 µs | 9.00 | 1.20, **missed** |
+| replay, 64 at once | 52 µs | 45 µs | 19.00 | 1.20, **missed** |
 | first call, 1 at once | 52 µs | 45 µs | 1.11 | |
 
 | axum | ours | without the layer | ratio | target |
