@@ -34,7 +34,7 @@ struct Line {
 struct Dot {
     at_once: u32,
     ratio: f64,
-    is_missed: bool,
+    target: Target,
 }
 
 /// Writes the picture anew.
@@ -89,9 +89,21 @@ fn dot<'a>(name: &'a str, ratio: &str, target: &str) -> Option<(&'a str, Dot)> {
     let dot = Dot {
         at_once: at_once.strip_suffix(" at once")?.parse().ok()?,
         ratio: ratio.parse().ok()?,
-        is_missed: target.contains("missed"),
+        target: match target {
+            "" => Target::None,
+            target if target.contains("missed") => Target::Missed,
+            _ => Target::Met,
+        },
     };
     Some((operation, dot))
+}
+
+/// Whether a ratio is as small as it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    None,
+    Met,
+    Missed,
 }
 
 /// The place of a ratio on the axis, which is logarithmic.
@@ -140,7 +152,11 @@ impl Line {
         writeln!(f, r#"<text x="8" y="{baseline}">{store}</text>"#)?;
         for dot in &self.dots {
             let (x, radius) = (place(dot.ratio), dot.radius());
-            let class = if dot.is_missed { "missed" } else { "met" };
+            let class = match dot.target {
+                Target::None => "free",
+                Target::Met => "met",
+                Target::Missed => "missed",
+            };
             writeln!(
                 f,
                 r#"<circle cx="{x:.1}" cy="{y}" r="{radius}" class="{class}"><title>{store}, {} at once: {}</title></circle>"#,
@@ -169,6 +185,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 .one { stroke: #1f2328; }
 .met { fill: #0969da; fill-opacity: 0.75; }
 .missed { fill: #bc4c00; fill-opacity: 0.75; }
+.free { fill: #818b98; fill-opacity: 0.75; }
 @media (prefers-color-scheme: dark) {
   text { fill: #f0f6fc; }
   .axis { stroke: #3d444d; }
@@ -179,7 +196,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 </style>
 ";
 
-const LEGEND: &str = r#"<circle cx="16" cy="42" r="3" class="met"/><circle cx="28" cy="42" r="5" class="met"/><circle cx="44" cy="42" r="7" class="met"/><text x="58" y="46">1, 16, 64 at once</text><circle cx="184" cy="42" r="5" class="missed"/><text x="196" y="46">target missed</text>
+const LEGEND: &str = r#"<circle cx="16" cy="42" r="3" class="free"/><circle cx="28" cy="42" r="5" class="free"/><circle cx="44" cy="42" r="7" class="free"/><text x="58" y="46">1, 16, 64 at once</text><circle cx="184" cy="42" r="5" class="met"/><text x="196" y="46">target met</text><circle cx="284" cy="42" r="5" class="missed"/><text x="296" y="46">missed</text><circle cx="364" cy="42" r="5" class="free"/><text x="376" y="46">none set</text>
 "#;
 
 #[cfg(test)]
@@ -222,7 +239,10 @@ mod tests {
             ]
         );
         let dots = &lines[0].dots;
-        assert!(!dots[0].is_missed && dots[1].is_missed);
+        assert_eq!(
+            [dots[0].target, dots[1].target],
+            [Target::Met, Target::Missed]
+        );
         assert!(place(dots[0].ratio) < place(dots[1].ratio));
         assert!((place(dots[1].ratio) - RIGHT).abs() < f64::EPSILON);
     }
