@@ -49,6 +49,19 @@ impl<E: Into<Error>> From<E> for Admission {
     }
 }
 
+/// Why a call does not hold its record.
+enum Stop {
+    Answered(Admission),
+    /// The store failed at the claim.
+    Failed(StoreError),
+}
+
+impl From<Admission> for Stop {
+    fn from(admission: Admission) -> Self {
+        Self::Answered(admission)
+    }
+}
+
 /// A call that asks for admission.
 pub(crate) struct Admitting<'a> {
     pub(super) request: &'a Request,
@@ -105,20 +118,19 @@ impl<'a> Admitting<'a> {
     pub(crate) async fn admit(&mut self) -> Admission {
         match self.claim_or_find().await {
             Ok(held) => Admission::Run(held),
-            Err(admission) => admission,
+            Err(Stop::Answered(admission)) => admission,
+            // A claim that may stand was given up already.
+            Err(Stop::Failed(error)) => Box::pin(self.without_store(error)).await,
         }
     }
 
-    /// Claims the key; every other admission, where the key is not this call's to claim.
+    /// Claims the key, or stops where the key is not this call's to claim.
     ///
     /// Rare work is boxed, so that the future of every call does not hold room for it.
-    async fn claim_or_find(&mut self) -> Result<HeldLease, Admission> {
-        let mut found = match self.find_old().await {
-            Ok(found) => found,
-            Err(error) => return Err(Box::pin(self.without_store(error)).await),
-        };
+    async fn claim_or_find(&mut self) -> Result<HeldLease, Stop> {
+        let mut found = self.find_old().await.map_err(Stop::Failed)?;
         if self.is_held(&self.id) || self.request.is_held() {
-            return Err(self.recursive());
+            return Err(Stop::Answered(self.recursive()));
         }
         let (store, timer) = (self.request.handle.store(), self.request.handle.timer());
         let (mut plan, mut claiming) = self.begin();
@@ -133,7 +145,12 @@ impl<'a> Admitting<'a> {
                 self.id = self.request.id;
                 (plan, claiming) = self.begin();
             }
-            self.pause(&mut refusals).await?;
+            let pause = refusals
+                .pause(|| self.patience())
+                .map_err(Admission::from)?;
+            if !pause.is_zero() {
+                timer.sleep(pause).await;
+            }
             sent_at = timer.now();
             claiming.sent(plan.seen, self.goes_on);
             let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
@@ -159,11 +176,8 @@ impl<'a> Admitting<'a> {
                 }
                 Err(error) => {
                     claiming.failed(&error);
-                    if let Err(error) = Box::pin(self.pause_after(error, &mut retries)).await {
-                        // A claim that may stand is given up before anything else is done.
-                        drop(claiming);
-                        return Err(Box::pin(self.without_store(error)).await);
-                    }
+                    let pausing = Box::pin(self.pause_after(error, &mut retries));
+                    pausing.await.map_err(Stop::Failed)?;
                     // A version that stood, and was purged meanwhile, must not stand again.
                     plan.draft.version = Version::random();
                 }
@@ -185,15 +199,6 @@ impl<'a> Admitting<'a> {
     fn begin(&self) -> (Plan, PendingClaim<'a>) {
         let plan = Plan::begin(self.claim);
         (plan, PendingClaim::new(self.request, self.claim, self.id))
-    }
-
-    /// Pauses where the store refuses again and again.
-    async fn pause(&mut self, refusals: &mut Refusals) -> Result<(), StoreError> {
-        match refusals.pause(|| self.patience())? {
-            Duration::ZERO => {}
-            pause => self.request.handle.timer().sleep(pause).await,
-        }
-        Ok(())
     }
 
     /// Decides about what was found to stand, until a write is planned or the call is admitted.
