@@ -1,4 +1,4 @@
-//! Who goes alone, who waits, and the answer that each caller gets.
+//! Callers that go alone, callers that wait, and the answer to each of them.
 
 use std::{
     collections::BTreeMap,

@@ -15,7 +15,8 @@ use super::*;
 use crate::{
     policy::OnCrash,
     protocol::{Claim, ClaimDecision, Ending, Holding, Meaning, decide, first, sample},
-    record::{AttemptId, RawOutcome, State},
+    record::{AttemptId, RawOutcome, State, Time},
+    store::Stamp,
 };
 
 const SCHEDULES: usize = 5000;

@@ -6,12 +6,13 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 
-use super::*;
+use super::{cells::FIRST_SWEEP, hasher::IdHasher, *};
 use crate::{
     fingerprint::Arguments,
     policy::OnCrash,
     protocol::{Claim, Ending, Holding, Meaning, first, sample},
-    record::{AttemptId, RawOutcome, State, Subject, micros},
+    record::{AttemptId, RawOutcome, State, Subject, Time, micros},
+    store::Stamp,
 };
 
 const TTL: Duration = Duration::from_secs(3600);

@@ -271,7 +271,9 @@ fn listed(rows: &[Vec<Value<'_>>]) -> String {
             row,
         )
     });
-    let rows: Vec<_> = rows.collect();
+    let mut rows: Vec<_> = rows.collect();
+    // Those that look at one record in the same way are side by side, and share a row.
+    rows.dedup();
     format!("({}) AS many", rows.join(" UNION ALL "))
 }
 

@@ -217,6 +217,16 @@ fn golden_messages_of_many_callers_are_the_same_bytes() {
 }
 
 #[test]
+fn callers_that_look_at_one_record_share_a_row() {
+    let of = Statements::new(&prefix());
+    let [looks, _, again, _] = jobs(1);
+    let (look, again) = (&looks[0], &again[0]);
+
+    assert_eq!(of.look_text(&[look, look]), of.look_text(&[look]));
+    assert_eq!(of.again_text(&[again, again]), of.again_text(&[again]));
+}
+
+#[test]
 fn golden_migrations_are_the_same_bytes() {
     let prefix = prefix();
     let mut golden = Golden::default();

@@ -73,9 +73,9 @@ impl<D: ServerDialect> Inner<D> {
         pass(self, Kind::Complete, id, work).await
     }
 
-    /// Does these by one statement. If the server undid that for a value, each half of them is
-    /// tried again, so that the one that is in the way is found among many that are not. After a
-    /// lock that was not to be had, or for another reason, all of them go alone.
+    /// Does these jobs by one statement. If the server undid it for a value, each half of the jobs
+    /// is tried again, until the job that is in the way is alone. After a lock that another
+    /// transaction holds, or for another reason, all jobs go alone.
     async fn do_parts(&self, kind: Kind, jobs: &[&Job], answers: &mut [Option<Answer>]) {
         let whole = 0..jobs.len();
         let mut parts = vec![whole];
@@ -107,7 +107,7 @@ impl<D: ServerDialect> Inner<D> {
             match error.kind() {
                 StoreErrorKind::Unavailable => answers[part].fill(Some(Err(error))),
                 _ if !D::is_undone(&error) => answers[part].fill(Some(Err(error))),
-                // What one record or one value may be the reason of.
+                // One record or one value may be the reason.
                 StoreErrorKind::Configuration | StoreErrorKind::Other if part.len() > 1 => {
                     parts.extend([part.start..middle, middle..part.end]);
                 }
@@ -150,7 +150,7 @@ impl<D: ServerDialect> DoTogether for Inner<D> {
             self.do_parts(kind, &all, &mut answers).await;
         }
         if matches!(kind, Kind::Again | Kind::Claim) {
-            // Those whose call is done no longer, or not as it was known, are claimed, too.
+            // A record that is done no longer, or not as it was known, is claimed, too.
             self.claim(&all, &mut answers).await;
         }
         for (job, answer) in jobs.iter().zip(&answers) {
@@ -166,8 +166,8 @@ impl<D: ServerDialect> DoTogether for Inner<D> {
 }
 
 impl<D: ServerDialect> Inner<D> {
-    /// Claims those that have no answer. Of several claims of one record the first one is sent. If
-    /// it is refused, they all are.
+    /// Claims the records of jobs without an answer. If several jobs claim one record, the first
+    /// is sent. If it is refused, they all are.
     async fn claim(&self, jobs: &[&Job], answers: &mut [Option<Answer>]) {
         let mut ids = HashSet::new();
         let is_first = |place: &usize| answers[*place].is_none() && ids.insert(jobs[*place].id);
