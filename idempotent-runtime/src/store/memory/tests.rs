@@ -120,6 +120,22 @@ async fn finish(store: &MemoryStore, id: &RecordId) -> Stamp {
 }
 
 #[tokio::test]
+async fn the_newest_come_first_also_after_a_clock_that_was_set_back() {
+    let (hands, store) = by_hand();
+    let mut bytes = *ONE.as_bytes();
+    bytes[31] += 1;
+    let later = RecordId::from_bytes(bytes);
+    begin(&store, &ONE).await;
+    hands.turn_back(Duration::from_secs(50));
+    begin(&store, &later).await;
+    let record = stands(&store, &ONE).await.expect("it stands");
+
+    let cells = store.shard(&ONE).lock();
+    let newest = cells.newest.of(&record.subject.operation, None);
+    assert!(newest.map(|(_, id)| id).eq([ONE, later]));
+}
+
+#[tokio::test]
 async fn a_swap_is_applied_only_over_the_version_that_it_saw() {
     let store = MemoryStore::with_clock(Hands::at(100));
     let claim = claim(OnCrash::Rerun);
