@@ -263,3 +263,18 @@ pub mod __client {
         failure::of as sqlite_failure,
     };
 }
+
+/// The items that the audit's crate shares with this one. Not for people: they change with every
+/// release.
+#[cfg(feature = "_sql")]
+#[doc(hidden)]
+pub mod __audit {
+    pub use crate::{
+        framing::Hex,
+        store::sql::{
+            Dialect, Row,
+            prefix::{TablePrefix, chosen},
+        },
+        value::setters,
+    };
+}

@@ -43,6 +43,9 @@ const FEATURES: [&str; 19] = [
     "rust_decimal",
 ];
 
+/// The databases in which an audit stands.
+const AUDITED: [&str; 3] = ["mysql", "postgres", "sqlite"];
+
 /// Encryption, with stores that it is for. `tls-rustls` is a name for `tls-rustls-ring-webpki`.
 const ENCRYPTED: &str = "postgres,redis,tls-rustls";
 
@@ -53,6 +56,7 @@ fn all_features() -> String {
     let named: Vec<_> = named
         .map(|feature| format!("idempotent-runtime/{feature}"))
         .chain(["metrics", "sqlite"].map(|feature| format!("idempotent-client/{feature}")))
+        .chain(AUDITED.map(|feature| format!("idempotent-audit/{feature}")))
         .collect();
     format!("--features {}", named.join(","))
 }
@@ -126,11 +130,16 @@ pub(crate) fn lint() -> Vec<Step> {
     }));
     steps.push(alone("the client", "idempotent-client", ""));
     steps.push(alone("its metrics", "idempotent-client", "metrics"));
+    let audits = AUDITED.map(|feature| {
+        let title = format!("the audit in {feature}");
+        alone(&title, "idempotent-audit", feature)
+    });
+    steps.extend(audits);
     steps.push(fuzz());
     let mut docs = step(
         "documentation",
         &format!(
-            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-macros {features} --no-deps"
+            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-audit --package idempotent-macros {features} --no-deps"
         ),
     );
     docs.environment
@@ -189,7 +198,7 @@ fn oldest_rust(oldest: &str, features: &str) -> Step {
     let mut check = step(
         "the oldest Rust",
         &format!(
-            "{oldest} check --package idempotent-runtime --package idempotent-client {features} --target-dir"
+            "{oldest} check --package idempotent-runtime --package idempotent-client --package idempotent-audit {features} --target-dir"
         ),
     );
     check.arguments.push(folder.display().to_string());

@@ -112,6 +112,21 @@ pub(super) const HOUSES: &[House] = &[
         known_features: &[],
     },
     House {
+        folder: "idempotent-audit/src",
+        module: &[],
+        floors: &[
+            &["error", "source"],
+            &["names"],
+            &["database"],
+            &["tables"],
+            &["trail"],
+            &["audit"],
+        ],
+        known: &[],
+        features: &[],
+        known_features: &[],
+    },
+    House {
         folder: "idempotent-macros/src",
         module: &[],
         floors: &[

@@ -15,9 +15,12 @@ use crate::{
 };
 
 /// A row as a driver gives it.
-pub(crate) trait Row {
+pub trait Row {
+    /// The bytes at this place.
     fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>>;
+    /// The text at this place.
     fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>>;
+    /// The number at this place.
     fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
 }
 

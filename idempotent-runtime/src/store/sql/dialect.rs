@@ -8,7 +8,6 @@ use super::Row;
 use crate::{framing::Hex, store::StoreError};
 
 /// A database of sqlx in which tables of ours can stand.
-#[expect(private_bounds, reason = "nobody else implements it")]
 pub trait Dialect: sqlx::Database<Row: Row> {
     /// Gives an error of the driver its kind, and keeps it as the source.
     fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError;

@@ -41,6 +41,9 @@ pub(crate) use self::answers::is_applied;
 pub(crate) use self::answers::stamp;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::answers::{REFUSED, swapped};
+pub use self::decode::Row;
+#[cfg(feature = "_sql")]
+pub use self::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::dialect::sent;
 #[cfg(feature = "mysql")]
@@ -48,7 +51,7 @@ pub(crate) use self::listed::time_at;
 pub(crate) use self::{
     answers::snapshot,
     columns::COLUMNS,
-    decode::{Cell, Damaged, Row},
+    decode::{Cell, Damaged},
     encode::{Value, written},
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -61,7 +64,6 @@ pub(crate) use self::{
 #[cfg(feature = "_sql")]
 pub(crate) use self::{
     columns::attention,
-    dialect::Dialect,
     failure::no_row,
     listed::{id, listed},
     prefix::{TablePrefix, chosen},

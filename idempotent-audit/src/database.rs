@@ -1,0 +1,155 @@
+//! The words of each database: its tables, its triggers, and how it shows them.
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::collections::BTreeMap;
+
+use idempotent_runtime::{__audit::Dialect, StoreError};
+use sqlx::pool::PoolConnection;
+
+use crate::{
+    error::AuditError,
+    names::Names,
+    source::{Change, Source, Values, Words},
+};
+
+/// The types of columns.
+pub(crate) struct Types {
+    pub(crate) number: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) bytes: &'static str,
+    /// Bytes of any length.
+    pub(crate) long: &'static str,
+    pub(crate) hash: &'static str,
+    /// A text that is a key.
+    pub(crate) word: &'static str,
+    /// The number that counts by itself, with its key.
+    pub(crate) counted: &'static str,
+    /// Stands behind a table.
+    pub(crate) options: &'static str,
+}
+
+/// A trigger or a function: how it is made, and how the database shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) name: String,
+    pub(crate) made_by: Vec<String>,
+    pub(crate) shown: String,
+}
+
+/// A database that can keep a trail.
+pub(crate) trait TrailDatabase: Dialect + Words {
+    const TYPES: Types;
+
+    /// Locks each row that a statement reads before it writes what it read: the entry of a later
+    /// change has a larger number.
+    const SHARED: &'static str;
+
+    /// The number of the entry that was written last.
+    const LAST_NUMBER: &'static str;
+
+    /// Stands before the condition of a look at no table.
+    const DUAL: &'static str = "";
+
+    /// The statement that makes the index by which entries are found that have no place yet.
+    fn open_index(names: &Names) -> String;
+
+    /// The triggers of a source, and their functions.
+    fn objects(names: &Names, source: Source) -> Vec<Object>;
+
+    /// The objects that there are on these tables, by name, as the database shows them.
+    fn shown(
+        connection: &mut Self::Connection,
+        names: &Names,
+    ) -> impl Future<Output = Result<BTreeMap<String, String>, StoreError>> + Send;
+
+    /// Counts the tables of this name.
+    fn count(table: &str) -> String;
+
+    /// The place of the tables, as it stands before their names.
+    fn place(
+        connection: &mut Self::Connection,
+        names: &Names,
+    ) -> impl Future<Output = Result<String, StoreError>> + Send {
+        let _ = (connection, names);
+        async { Ok(String::new()) }
+    }
+
+    /// Prepares a connection for [changes](Self::change).
+    fn prepare(
+        connection: &mut PoolConnection<Self>,
+        names: &Names,
+    ) -> impl Future<Output = Result<(), AuditError>> + Send {
+        let _ = (connection, names);
+        async { Ok(()) }
+    }
+
+    /// Runs statements as one, where the database can. None waits longer than two seconds for a
+    /// lock.
+    fn change(
+        connection: &mut Self::Connection,
+        names: &Names,
+        statements: &[String],
+    ) -> impl Future<Output = Result<(), AuditError>> + Send;
+
+    /// Whether an error says that a lock was not to be had in time.
+    fn is_locked(error: &StoreError) -> bool {
+        error.kind() == idempotent_runtime::StoreErrorKind::Busy
+    }
+
+    /// The statements as a script for people who run their own migrations.
+    fn script(names: &Names, statements: impl Fn(&Names) -> Vec<String>) -> String {
+        statements(names).into_iter().map(|it| it + ";\n").collect()
+    }
+}
+
+/// The columns of an entry, and the expressions for them.
+fn columns(values: &Values) -> (String, String) {
+    let columns: Vec<_> = values.iter().map(|(column, _)| *column).collect();
+    let expressions: Vec<_> = values.iter().map(|(_, it)| it.as_str()).collect();
+    (columns.join(", "), expressions.join(", "))
+}
+
+/// The statements of a trigger: they write the entry of a change, and keep its outcome.
+pub(crate) fn written<DB: TrailDatabase>(names: &Names, source: Source, change: Change) -> String {
+    let entries = names.entries();
+    let (columns, values) = columns(&source.entry::<DB>(change));
+    let entry = format!("INSERT INTO {entries} ({columns}) VALUES ({values});");
+    if !names.keeps_outcomes || !source.has_outcomes() || change == Change::Delete {
+        return entry;
+    }
+    let (outcomes, number, dual) = (names.outcomes(), DB::LAST_NUMBER, DB::DUAL);
+    format!(
+        "{entry} INSERT INTO {outcomes} (number, outcome) SELECT {number}, NEW.outcome{dual} WHERE NEW.outcome IS NOT NULL;"
+    )
+}
+
+/// The statement that writes an entry for each row whose key is in this range: behind the first
+/// one, up to the last one.
+pub(crate) fn found<DB: TrailDatabase>(
+    names: &Names,
+    source: Source,
+    (key, after, last): (&str, Option<&[u8]>, &[u8]),
+) -> String {
+    let (entries, table) = (names.entries(), names.of(source));
+    let (columns, values) = columns(&source.found::<DB>());
+    let after = after.map_or(String::new(), |after| {
+        format!("{key} > {} AND ", DB::bytes(after))
+    });
+    let last = DB::bytes(last);
+    format!(
+        "INSERT INTO {entries} ({columns}) SELECT {values} FROM {table} AS seen WHERE {after}{key} <= {last} ORDER BY {key}{shared}",
+        shared = DB::SHARED,
+    )
+}
+
+/// The name of the trigger for a change, where each change has one of its own.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+fn trigger(names: &Names, source: Source, change: Change) -> String {
+    names.named(source, &change.word().to_ascii_lowercase())
+}

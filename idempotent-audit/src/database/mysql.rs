@@ -1,0 +1,206 @@
+//! MariaDB and MySQL: a trigger for each change, which runs with the rights of the user who made it.
+
+use std::collections::BTreeMap;
+
+use idempotent_runtime::{
+    __audit::{Dialect as _, Row as _},
+    StoreError, StoreErrorKind,
+};
+use sqlx::{
+    MySql,
+    mysql::{MySqlConnection, MySqlDatabaseError},
+    pool::PoolConnection,
+};
+
+use super::{Object, TrailDatabase, Types, trigger, written};
+use crate::{
+    error::AuditError,
+    names::Names,
+    source::{Change, Source, Words},
+};
+
+const CHANGING: &str = "making the audit";
+
+/// A session of the application's may have any settings. A trigger keeps the mode in which it was
+/// made. No statement waits longer than two seconds for a table.
+const SESSION: &str =
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1,
+    SESSION lock_wait_timeout = 2, SESSION innodb_lock_wait_timeout = 2";
+
+/// How many seconds a start waits for another one that makes the trail.
+const PATIENCE: u32 = 30;
+
+impl Words for MySql {
+    const NOW: &'static str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+    const USER: &'static str = "USER()";
+
+    fn differs(one: &str, other: &str) -> String {
+        format!("NOT ({one} <=> {other})")
+    }
+
+    fn hash(bytes: &str) -> String {
+        format!("UNHEX(SHA2({bytes}, 256))")
+    }
+
+    fn as_text(bytes: &str) -> String {
+        format!("CONVERT({bytes} USING utf8mb4)")
+    }
+
+    fn first_byte(bytes: &str) -> String {
+        format!("HEX(SUBSTR({bytes}, 1, 1))")
+    }
+
+    fn eight_bytes(bytes: &str, from: i32) -> String {
+        format!("SUBSTR({bytes}, {from}, 8)")
+    }
+}
+
+impl TrailDatabase for MySql {
+    const TYPES: Types = Types {
+        number: "BIGINT",
+        text: "LONGTEXT",
+        bytes: "VARBINARY(256)",
+        long: "LONGBLOB",
+        hash: "VARBINARY(32)",
+        word: "VARCHAR(64)",
+        counted: "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+        options: " ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    };
+
+    const SHARED: &'static str = " LOCK IN SHARE MODE";
+    const LAST_NUMBER: &'static str = "LAST_INSERT_ID()";
+    const DUAL: &'static str = " FROM DUAL";
+
+    fn open_index(names: &Names) -> String {
+        let entries = names.entries();
+        format!("ALTER TABLE {entries} ADD KEY {entries}_open (batch)")
+    }
+
+    fn objects(names: &Names, source: Source) -> Vec<Object> {
+        let changes = source.changes().iter().map(|change| {
+            let written = written::<Self>(names, source, *change);
+            let body = match change {
+                Change::Update => {
+                    format!(
+                        "BEGIN IF {} THEN {written} END IF; END",
+                        source.is_changed::<Self>()
+                    )
+                }
+                _ => format!("BEGIN {written} END"),
+            };
+            object(names, source, ("AFTER", *change), &body)
+        });
+        let mut all: Vec<_> = changes.collect();
+        if source == Source::Event {
+            all.extend([Change::Update, Change::Delete].map(|change| {
+                let word = change.word();
+                let body = format!(
+                    "BEGIN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the audit refuses {word} of events'; END"
+                );
+                object(names, source, ("BEFORE", change), &body)
+            }));
+        }
+        all
+    }
+
+    async fn shown(
+        connection: &mut MySqlConnection,
+        names: &Names,
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        const DOING: &str = "looking at the audit";
+        let begin = Self::text(&names.plain("audit_").to_ascii_lowercase());
+        let text = format!(
+            "SELECT LOWER(trigger_name), CONCAT(action_timing, ' ', event_manipulation, ' ', LOWER(event_object_table), ' ', action_statement)
+             FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND LOCATE({begin}, LOWER(trigger_name)) = 1"
+        );
+        let rows = Self::query(connection, text, DOING).await?;
+        let text =
+            |row: &sqlx::mysql::MySqlRow, place| row.text(place).ok().flatten().unwrap_or_default();
+        Ok(rows
+            .iter()
+            .map(|row| (text(row, 0), text(row, 1)))
+            .collect())
+    }
+
+    fn count(table: &str) -> String {
+        format!(
+            "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{table}'"
+        )
+    }
+
+    /// Settings and lock end with the connection.
+    async fn prepare(
+        connection: &mut PoolConnection<Self>,
+        names: &Names,
+    ) -> Result<(), AuditError> {
+        connection.close_on_drop();
+        let name = Self::text(&names.versions());
+        let lock = format!(
+            "{SESSION}; SELECT GET_LOCK(CONCAT('idempotent.', LEFT(SHA2(CONCAT(DATABASE(), {name}), 256), 32)), {PATIENCE})"
+        );
+        let given = Self::query(connection, lock, CHANGING).await?;
+        match given.first().and_then(|row| row.number(0).ok().flatten()) {
+            Some(1) => Ok(()),
+            _ => Err(StoreError::new(StoreErrorKind::Busy, CHANGING)
+                .with_source(format!(
+                    "another process has made it for {PATIENCE} seconds"
+                ))
+                .into()),
+        }
+    }
+
+    /// Each change of a table or a trigger is a transaction of its own.
+    async fn change(
+        connection: &mut MySqlConnection,
+        _: &Names,
+        statements: &[String],
+    ) -> Result<(), AuditError> {
+        for statement in statements {
+            match Self::send(connection, statement.clone()).await {
+                Err(error) if number(&error) == Some(1419) => {
+                    return Err(AuditError::NeedsSuper {});
+                }
+                Err(error) if !is_there_already(&error) => {
+                    return Err(Self::store_error(error, CHANGING).into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The client of the servers ends a statement at each semicolon unless it is told otherwise.
+    fn script(names: &Names, statements: impl Fn(&Names) -> Vec<String>) -> String {
+        let statements = statements(names).into_iter().map(|it| it + "\n//\n");
+        format!(
+            "DELIMITER //\n{}DELIMITER ;\n",
+            statements.collect::<String>()
+        )
+    }
+}
+
+fn number(error: &sqlx::Error) -> Option<u16> {
+    let said = error.as_database_error()?;
+    said.try_downcast_ref().map(MySqlDatabaseError::number)
+}
+
+/// An index that is there.
+fn is_there_already(error: &sqlx::Error) -> bool {
+    number(error) == Some(1061)
+}
+
+fn object(names: &Names, source: Source, (moment, change): (&str, Change), body: &str) -> Object {
+    let (table, word, name) = (
+        names.of(source),
+        change.word(),
+        trigger(names, source, change),
+    );
+    Object {
+        made_by: vec![
+            format!("DROP TRIGGER IF EXISTS {name}"),
+            format!("CREATE TRIGGER {name} {moment} {word} ON {table} FOR EACH ROW {body}"),
+        ],
+        shown: format!("{moment} {word} {} {body}", table.to_ascii_lowercase()),
+        name: name.to_ascii_lowercase(),
+    }
+}

@@ -1,0 +1,162 @@
+//! SQLite: a trigger for each change. It has no users, and no SHA-256.
+
+use std::collections::BTreeMap;
+
+use idempotent_runtime::{
+    __audit::{Dialect as _, Row as _},
+    StoreError,
+};
+use sqlx::{Sqlite, SqliteConnection};
+
+use super::{Object, TrailDatabase, Types, trigger, written};
+use crate::{
+    error::AuditError,
+    names::Names,
+    source::{Change, Source, Words},
+};
+
+const CHANGING: &str = "making the audit";
+
+impl Words for Sqlite {
+    const NOW: &'static str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
+    const USER: &'static str = "NULL";
+
+    fn differs(one: &str, other: &str) -> String {
+        format!("{one} IS NOT {other}")
+    }
+
+    fn hash(bytes: &str) -> String {
+        bytes.to_owned()
+    }
+
+    fn as_text(bytes: &str) -> String {
+        format!("CAST({bytes} AS TEXT)")
+    }
+
+    fn first_byte(bytes: &str) -> String {
+        format!("hex(substr({bytes}, 1, 1))")
+    }
+
+    fn eight_bytes(bytes: &str, from: i32) -> String {
+        format!("substr({bytes}, {from}, 8)")
+    }
+}
+
+impl TrailDatabase for Sqlite {
+    const TYPES: Types = Types {
+        number: "INTEGER",
+        text: "TEXT",
+        bytes: "BLOB",
+        long: "BLOB",
+        hash: "BLOB",
+        word: "TEXT",
+        counted: "INTEGER PRIMARY KEY AUTOINCREMENT",
+        options: " STRICT",
+    };
+
+    const SHARED: &'static str = "";
+    const LAST_NUMBER: &'static str = "last_insert_rowid()";
+
+    fn open_index(names: &Names) -> String {
+        let entries = names.entries();
+        format!(
+            "CREATE INDEX IF NOT EXISTS {entries}_open ON {entries} (number) WHERE batch IS NULL"
+        )
+    }
+
+    fn objects(names: &Names, source: Source) -> Vec<Object> {
+        let changes = source.changes().iter().map(|change| {
+            let when = match change {
+                Change::Update => format!(" WHEN {}", source.is_changed::<Self>()),
+                _ => String::new(),
+            };
+            let written = written::<Self>(names, source, *change);
+            let name = trigger(names, source, *change);
+            object(
+                names,
+                source,
+                &name,
+                ("AFTER", *change),
+                &format!("{when} BEGIN {written} END"),
+            )
+        });
+        let mut all: Vec<_> = changes.collect();
+        if source == Source::Event {
+            all.extend([Change::Update, Change::Delete].map(|change| {
+                let (name, word) = (trigger(names, source, change), change.word());
+                let refused = format!(
+                    " BEGIN SELECT RAISE(ABORT, 'the audit refuses {word} of events'); END"
+                );
+                object(names, source, &name, ("BEFORE", change), &refused)
+            }));
+        }
+        all
+    }
+
+    async fn shown(
+        connection: &mut SqliteConnection,
+        names: &Names,
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        const DOING: &str = "looking at the audit";
+        let begin = Self::text(&names.plain("audit_").to_ascii_lowercase());
+        let text = format!(
+            "SELECT lower(name), sql FROM sqlite_master WHERE type = 'trigger' AND instr(lower(name), {begin}) = 1"
+        );
+        let rows = Self::query(connection, text, DOING).await?;
+        let text = |row: &sqlx::sqlite::SqliteRow, place| {
+            row.text(place).ok().flatten().unwrap_or_default()
+        };
+        Ok(rows
+            .iter()
+            .map(|row| (text(row, 0), text(row, 1)))
+            .collect())
+    }
+
+    fn count(table: &str) -> String {
+        format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}' COLLATE NOCASE")
+    }
+
+    /// It waits for the lock of the file as long as the connection does.
+    async fn change(
+        connection: &mut SqliteConnection,
+        _: &Names,
+        statements: &[String],
+    ) -> Result<(), AuditError> {
+        let text = format!("BEGIN IMMEDIATE; {}; COMMIT", statements.join("; "));
+        let patience = Self::query(connection, "PRAGMA busy_timeout".to_owned(), CHANGING).await?;
+        let patience = patience
+            .first()
+            .and_then(|row| row.number(0).ok().flatten());
+        Self::query(
+            connection,
+            "PRAGMA busy_timeout = 2000".to_owned(),
+            CHANGING,
+        )
+        .await?;
+        let changed = Self::query(connection, text, CHANGING).await;
+        if changed.is_err() {
+            // Nothing may be open.
+            let _ = Self::query(connection, "ROLLBACK".to_owned(), CHANGING).await;
+        }
+        let patience = format!("PRAGMA busy_timeout = {}", patience.unwrap_or(0));
+        Self::query(connection, patience, CHANGING).await?;
+        changed?;
+        Ok(())
+    }
+}
+
+fn object(
+    names: &Names,
+    source: Source,
+    name: &str,
+    (moment, change): (&str, Change),
+    rest: &str,
+) -> Object {
+    let (table, word) = (names.of(source), change.word());
+    let shown = format!("CREATE TRIGGER {name} {moment} {word} ON {table}{rest}");
+    Object {
+        name: name.to_ascii_lowercase(),
+        made_by: vec![format!("DROP TRIGGER IF EXISTS {name}"), shown.clone()],
+        shown,
+    }
+}

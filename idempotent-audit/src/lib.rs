@@ -1,0 +1,24 @@
+#![cfg_attr(feature = "sqlite", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "sqlite"),
+    doc = "An audit trail for `idempotent-runtime`, in a database that a feature names."
+)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Without a database there is no trail to make.
+#![cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    allow(dead_code, unused_imports)
+)]
+
+mod audit;
+mod database;
+mod error;
+mod names;
+mod source;
+mod tables;
+mod trail;
+
+pub use crate::{
+    audit::{Audit, AuditBuilder},
+    error::AuditError,
+};

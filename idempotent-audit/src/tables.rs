@@ -1,0 +1,114 @@
+//! The tables of a trail, and the statements that make all of it.
+
+use crate::{
+    database::{Object, TrailDatabase, Types},
+    names::Names,
+    source::Source,
+};
+
+/// The version of the tables and triggers, of which there has been one.
+pub(crate) const VERSION: i64 = 1;
+
+/// The statements that make the tables. Each changes nothing where its table is.
+pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
+    let Types {
+        number,
+        text,
+        bytes,
+        long,
+        hash,
+        word,
+        counted,
+        options,
+    } = DB::TYPES;
+    let (entries, events) = (names.entries(), names.of(Source::Event));
+    let (outcomes, versions) = (names.outcomes(), names.versions());
+    vec![
+        format!(
+            "CREATE TABLE IF NOT EXISTS {entries} (
+    number {counted},
+    written {number} NOT NULL,
+    source {word} NOT NULL,
+    kind {word} NOT NULL,
+    record {bytes},
+    operation {text},
+    step {bytes},
+    label {text},
+    stream {bytes},
+    state_before {number},
+    state_after {number},
+    attempt {number},
+    token {number},
+    holder {text},
+    db_user {text},
+    note {text},
+    note_by {text},
+    forgettable {number},
+    outcome_kind {number},
+    outcome_hash {hash},
+    hash_before {hash},
+    batch {number},
+    place {number},
+    leaf {bytes}
+){options}"
+        ),
+        DB::open_index(names),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {outcomes} (
+    number {number} NOT NULL PRIMARY KEY,
+    outcome {long} NOT NULL
+){options}"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {events} (
+    number {counted},
+    event {word} NOT NULL,
+    holder {text},
+    detail {text},
+    person {text}
+){options}"
+        ),
+        // The trail itself, and each table that is audited; `found` says whether its older rows
+        // have their entries.
+        format!(
+            "CREATE TABLE IF NOT EXISTS {versions} (
+    source {word} NOT NULL PRIMARY KEY,
+    version {number} NOT NULL,
+    found {number} NOT NULL
+){options}"
+        ),
+    ]
+}
+
+/// The statements that make these triggers and functions.
+pub(crate) fn made(objects: &[Object]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for statement in objects.iter().flat_map(|object| &object.made_by) {
+        if !all.contains(statement) {
+            all.push(statement.clone());
+        }
+    }
+    all
+}
+
+/// The statement that notes that a table is audited, before its older rows are found.
+pub(crate) fn noted<DB: TrailDatabase>(names: &Names, source: Source) -> String {
+    let (versions, name) = (names.versions(), source.name());
+    let found = i64::from(source.found_by().is_none());
+    let unless = format!("SELECT '{name}', {VERSION}, {found}{dual}", dual = DB::DUAL);
+    format!(
+        "INSERT INTO {versions} (source, version, found) {unless} WHERE NOT EXISTS (SELECT 1 FROM {versions} WHERE source = '{name}')"
+    )
+}
+
+/// The statements that make a whole trail, for people who run their own migrations.
+pub(crate) fn script<DB: TrailDatabase>(names: &Names, sources: &[Source]) -> String {
+    DB::script(names, |names| {
+        let mut all = tables::<DB>(names);
+        for source in sources {
+            all.extend(made(&DB::objects(names, *source)));
+            all.push(noted::<DB>(names, *source));
+        }
+        all
+    })
+}

@@ -1,0 +1,226 @@
+//! A trail in one database: it is made, its older rows are found, and it is looked at.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use idempotent_runtime::{__audit::Row as _, StoreError, StoreErrorKind};
+use sqlx::{Pool, pool::PoolConnection};
+
+use crate::{
+    database::{Object, TrailDatabase, found},
+    error::AuditError,
+    names::Names,
+    source::Source,
+    tables::{made, noted, script, tables},
+};
+
+/// How often a change of tables is tried that finds one locked, and how long each try waits.
+const TRIES: u32 = 10;
+const WAIT: Duration = Duration::from_secs(2);
+
+/// The pause between two tries, in which the writers that queued behind the first one go on.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many older rows get their entries at once: calls of these wait meanwhile.
+const BATCH: u32 = 1_000;
+
+const FINDING: &str = "writing the entries of older records";
+const LOOKING: &str = "looking at the audit";
+
+/// A trail, whatever its database.
+#[async_trait]
+pub(crate) trait Trail: Send + Sync {
+    async fn migrate(&self, names: &Names) -> Result<(), AuditError>;
+    async fn check(&self, names: &Names) -> Result<(), AuditError>;
+    fn script(&self, names: &Names) -> String;
+}
+
+/// A trail that is reached through a pool.
+pub(crate) struct Over<DB: sqlx::Database>(pub(crate) Pool<DB>);
+
+#[async_trait]
+impl<DB: TrailDatabase> Trail for Over<DB> {
+    async fn migrate(&self, names: &Names) -> Result<(), AuditError> {
+        let mut connection = self.connection().await?;
+        DB::prepare(&mut connection, names).await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        let sources = sources::<DB>(&mut connection, names).await?;
+        let shown = DB::shown(&mut connection, names).await?;
+        if !there::<DB>(&mut connection, &names.versions()).await? {
+            let made = tables::<DB>(names);
+            try_to_change::<DB>(&mut connection, names, &names.entries(), &made).await?;
+        }
+        for source in sources {
+            let objects = DB::objects(names, source);
+            let stand = |object: &Object| shown.get(&object.name) == Some(&object.shown);
+            if !objects.iter().all(stand) {
+                let mut made = made(&objects);
+                made.insert(0, noted::<DB>(names, source));
+                let table = names.of(source);
+                try_to_change::<DB>(&mut connection, names, &table, &made).await?;
+            }
+            find_older::<DB>(&mut connection, names, source).await?;
+        }
+        check::<DB>(&mut connection, names).await
+    }
+
+    async fn check(&self, names: &Names) -> Result<(), AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        check::<DB>(&mut connection, names).await
+    }
+
+    fn script(&self, names: &Names) -> String {
+        let of_store = Source::ALL
+            .into_iter()
+            .filter(|source| !source.is_of_outbox());
+        script::<DB>(names, &of_store.collect::<Vec<_>>())
+    }
+}
+
+impl<DB: TrailDatabase> Over<DB> {
+    async fn connection(&self) -> Result<PoolConnection<DB>, StoreError> {
+        let acquired = self.0.acquire().await;
+        acquired.map_err(|error| DB::store_error(error, LOOKING))
+    }
+}
+
+/// Looks at every table, trigger and function. Outcomes may be kept or not: each says so itself.
+async fn check<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<(), AuditError> {
+    let sources = sources::<DB>(connection, names).await?;
+    let tables = [
+        names.entries(),
+        names.outcomes(),
+        names.of(Source::Event),
+        names.versions(),
+    ];
+    for table in tables {
+        if !there::<DB>(connection, &table).await? {
+            return Err(broken(table, "is missing"));
+        }
+    }
+    let shown = DB::shown(connection, names).await?;
+    for source in sources {
+        let plain = DB::objects(&names.keeping(false), source);
+        let keeping = DB::objects(&names.keeping(true), source);
+        for (plain, keeping) in plain.into_iter().zip(keeping) {
+            match shown.get(&plain.name) {
+                None => return Err(broken(plain.name, "is missing")),
+                Some(shown) if *shown == plain.shown || *shown == keeping.shown => {}
+                Some(_) => return Err(broken(plain.name, "is disabled or has another text")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn broken(object: String, flaw: &'static str) -> AuditError {
+    AuditError::Broken { object, flaw }
+}
+
+/// The tables that are there to be audited.
+async fn sources<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<Vec<Source>, AuditError> {
+    let mut sources = Vec::new();
+    for source in Source::ALL {
+        let table = names.of(source);
+        if source == Source::Event || there::<DB>(connection, &table).await? {
+            sources.push(source);
+        } else if !source.is_of_outbox() {
+            return Err(AuditError::NoRecords { table });
+        }
+    }
+    Ok(sources)
+}
+
+async fn there<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    table: &str,
+) -> Result<bool, StoreError> {
+    let rows = DB::query(connection, DB::count(table), LOOKING).await?;
+    Ok(number::<DB>(&rows)? != 0)
+}
+
+fn number<DB: TrailDatabase>(rows: &[DB::Row]) -> Result<i64, StoreError> {
+    let number = rows.first().map(|row| row.number(0));
+    let number = number.transpose().map_err(damaged)?.flatten();
+    number.ok_or_else(|| damaged("it answered with no number".into()))
+}
+
+fn damaged(error: idempotent_runtime::BoxError) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, LOOKING).with_source(error)
+}
+
+/// Changes tables, and gives way again and again to those who have one locked.
+async fn try_to_change<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    table: &str,
+    statements: &[String],
+) -> Result<(), AuditError> {
+    for tried in 1.. {
+        match DB::change(connection, names, statements).await {
+            Err(AuditError::Store(error)) if DB::is_locked(&error) => {
+                if tried == TRIES {
+                    return Err(AuditError::Locked {
+                        table: table.to_owned(),
+                        tries: TRIES,
+                        waited: WAIT * TRIES,
+                    });
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            changed => return changed,
+        }
+    }
+    Ok(())
+}
+
+/// Writes an entry for each row that is older than the trail. Done again after it was cut off, it
+/// writes some a second time, which changes nothing that an entry says.
+async fn find_older<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    source: Source,
+) -> Result<(), AuditError> {
+    let Some(key) = source.found_by() else {
+        return Ok(());
+    };
+    let (versions, name) = (names.versions(), source.name());
+    let look = format!("SELECT found FROM {versions} WHERE source = '{name}'");
+    if number::<DB>(&DB::query(connection, look, FINDING).await?)? != 0 {
+        return Ok(());
+    }
+    let mut after: Option<Vec<u8>> = None;
+    while let Some(last) = last_of_batch::<DB>(connection, names, source, after.as_deref()).await? {
+        let text = found::<DB>(names, source, (key, after.as_deref(), &last));
+        try_to_change::<DB>(connection, names, &names.of(source), &[text]).await?;
+        after = Some(last);
+    }
+    let done = format!("UPDATE {versions} SET found = 1 WHERE source = '{name}'");
+    try_to_change::<DB>(connection, names, &versions, &[done]).await
+}
+
+/// The last key of the next batch.
+async fn last_of_batch<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    source: Source,
+    after: Option<&[u8]>,
+) -> Result<Option<Vec<u8>>, AuditError> {
+    let (table, key) = (names.of(source), source.found_by().unwrap_or("id"));
+    let after = after.map_or(String::new(), |after| {
+        format!("WHERE {key} > {}", DB::bytes(after))
+    });
+    let text = format!(
+        "SELECT {key} FROM (SELECT {key} FROM {table} {after} ORDER BY {key} LIMIT {BATCH}) AS batch ORDER BY {key} DESC LIMIT 1"
+    );
+    let rows = DB::query(connection, text, FINDING).await?;
+    let last = rows.first().map(|row| row.bytes(0));
+    Ok(last.transpose().map_err(damaged)?.flatten())
+}

@@ -1,0 +1,141 @@
+//! A trail is made beside calls, again and again, and finds the records that are older.
+
+use std::{path::PathBuf, process::Command};
+
+use expect_test::expect_file;
+use idempotent_audit::AuditError;
+use idempotent_runtime::Error;
+use sqlx::{MySql, MySqlPool, PgPool, Postgres, Sqlite, SqlitePool};
+
+use crate::harness::{Place, Shop, url};
+
+on_every_database![
+    a_trail_is_made_once_however_often_that_is_asked_for,
+    older_records_get_an_entry_each,
+    without_the_store_there_is_nothing_to_audit,
+    an_outbox_that_comes_later_is_audited_by_the_next_migration,
+];
+
+async fn pay<DB: Place>(shop: &Shop<DB>, key: &str) {
+    let call = shop.idem.call("payments.charge").key(key);
+    call.run(async |_| Ok::<_, Error>(7_u64))
+        .await
+        .expect("a call");
+}
+
+async fn a_trail_is_made_once_however_often_that_is_asked_for<DB: Place>(shop: Shop<DB>) {
+    let (one, other) = (shop.audit(), shop.audit());
+    let (one, other) = tokio::join!(one.migrate(), other.migrate());
+    assert_eq!((one, other), (Ok(()), Ok(())));
+    pay(&shop, "k").await;
+    shop.audit().migrate().await.expect("it stands");
+    assert_eq!(shop.entries().await.len(), 2);
+    shop.audit().connect().await.expect("it stands");
+}
+
+async fn older_records_get_an_entry_each<DB: Place>(shop: Shop<DB>) {
+    for key in 0..5 {
+        pay(&shop, &key.to_string()).await;
+    }
+    let shop = shop.audited().await;
+    let found = ("found", None, Some(2));
+    shop.expect("record", &[found; 5]).await;
+    shop.audit().migrate().await.expect("it stands");
+    shop.expect("record", &[found; 5]).await;
+}
+
+async fn without_the_store_there_is_nothing_to_audit<DB: Place>(shop: Shop<DB>) {
+    let elsewhere = shop.audit().table_prefix("nowhere_");
+    let refused = elsewhere.migrate().await;
+    assert!(
+        matches!(refused, Err(AuditError::NoRecords { .. })),
+        "{refused:?}"
+    );
+    let refused = shop.audit().connect().await.map(drop);
+    assert!(
+        matches!(refused, Err(AuditError::Broken { .. })),
+        "{refused:?}"
+    );
+}
+
+async fn an_outbox_that_comes_later_is_audited_by_the_next_migration<DB: Place>(shop: Shop<DB>) {
+    let shop = shop.audited().await;
+    shop.outbox().await;
+    let refused = shop.audit().connect().await.map(drop);
+    assert!(
+        matches!(refused, Err(AuditError::Broken { .. })),
+        "{refused:?}"
+    );
+    shop.audit().migrate().await.expect("it goes on");
+    shop.audit().connect().await.expect("it stands");
+}
+
+/// A released trigger changes only with a version of its own: stores have it.
+#[tokio::test]
+async fn the_scripts_stay_as_they_are() {
+    let postgres = PgPool::connect_lazy("postgres://nowhere").expect("a pool");
+    let mysql = MySqlPool::connect_lazy("mysql://nowhere").expect("a pool");
+    let sqlite = SqlitePool::connect_lazy("sqlite:nowhere").expect("a pool");
+    let script = |audit: idempotent_audit::AuditBuilder| audit.ddl().expect("a prefix");
+    expect_file!["golden/postgres.sql"].assert_eq(&script(Postgres::audit(postgres)));
+    expect_file!["golden/mysql.sql"].assert_eq(&script(MySql::audit(mysql)));
+    expect_file!["golden/sqlite.sql"].assert_eq(&script(Sqlite::audit(sqlite)));
+}
+
+/// Runs a script by the client of a server.
+fn run_by(program: &str, arguments: &[&str], script: &str) {
+    let folders = url("IDEMPOTENT_TEST_PROGRAMS");
+    let programs = folders
+        .split(':')
+        .map(|folder| PathBuf::from(folder).join(program));
+    let program = programs
+        .into_iter()
+        .find(|program| program.exists())
+        .expect(program);
+    let mut run = Command::new(program);
+    let run = run.args(arguments).stdin(std::process::Stdio::piped());
+    let mut running = run.spawn().expect("it starts");
+    let mut input = running.stdin.take().expect("an input");
+    std::io::Write::write_all(&mut input, script.as_bytes()).expect("it reads");
+    drop(input);
+    assert!(running.wait().expect("it ends").success());
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn postgres_a_script_makes_the_same_trail() {
+    let shop = Shop::<Postgres>::new().await;
+    let script = shop.audit().ddl().expect("a prefix");
+    let server = url("IDEMPOTENT_TEST_POSTGRES_URL");
+    run_by(
+        "psql",
+        &[&server, "--quiet", "--set=ON_ERROR_STOP=1"],
+        &script,
+    );
+    shop.audit().connect().await.expect("it stands");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn mariadb_a_script_makes_the_same_trail() {
+    let shop = Shop::<MySql>::new().await;
+    let script = shop.audit().ddl().expect("a prefix");
+    let server = url("IDEMPOTENT_TEST_MARIADB_URL");
+    let server = server.trim_start_matches("mysql://idempotent@127.0.0.1:");
+    let (port, database) = server.split_once('/').expect("an address");
+    let port = format!("--port={port}");
+    run_by(
+        "mariadb",
+        &["--host=127.0.0.1", &port, "--user=idempotent", database],
+        &script,
+    );
+    shop.audit().connect().await.expect("it stands");
+}
+
+#[tokio::test]
+async fn sqlite_a_script_makes_the_same_trail() {
+    let shop = Shop::<Sqlite>::new().await;
+    let script = shop.audit().ddl().expect("a prefix");
+    shop.done_by_hand(&script).await;
+    shop.audit().connect().await.expect("it stands");
+}

@@ -1,0 +1,8 @@
+//! The trail on real databases: what leaves an entry, and what keeps one from being left out.
+
+#[macro_use]
+mod harness;
+
+mod broken;
+mod entries;
+mod made;
