@@ -1,16 +1,20 @@
 //! The front: an audit over a pool.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use idempotent_runtime::{
     __audit::{chosen, setters},
-    StoreError,
+    AuditEvent, AuditTrail, BoxError, Error, IntoDuration, StoreError, Time, TrailState,
 };
 
 use crate::{
+    anchor::Anchor,
     error::AuditError,
     names::Names,
+    report::Report,
     trail::{Over, Trail},
+    verify::Asked,
 };
 
 /// A trail that stands: its triggers are there, are enabled, and have the text of this build.
@@ -67,13 +71,158 @@ impl Audit {
         AuditBuilder::over(pool)
     }
 
+    /// Seals every entry that is open, batch after batch, and returns how many there were. None is
+    /// sealed while another sealer is at it.
+    ///
+    /// An entry gets its place, each batch a tree over its entries, and the tree the hash of the
+    /// batch before. An entry that a transaction commits late falls into a later batch.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer, or refuses a statement.
+    ///
+    /// # Cancel safety
+    ///
+    /// Each batch is sealed whole or not at all.
+    pub async fn seal(&self) -> Result<u64, AuditError> {
+        let mut sealed = 0;
+        loop {
+            match self.trail.seal(&self.names).await? {
+                0 => return Ok(sealed),
+                batch => sealed += batch as u64,
+            }
+        }
+    }
+
+    /// Seals the entries that are open again and again, until the task is stopped or dropped:
+    /// `"10s"`, or a `Duration`. Any number of processes may do so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] if the duration cannot be read, or is shorter than a millisecond.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn seal_every(&self, every: impl IntoDuration) -> Result<SealTask, Error> {
+        let every = every.into_duration()?;
+        if every < Duration::from_millis(1) {
+            return Err(Error::InvalidPolicy(
+                "sealing more often than every millisecond would do nothing else: take seconds",
+            ));
+        }
+        let audit = self.clone();
+        let sealing = async move {
+            loop {
+                tokio::time::sleep(every).await;
+                if let Err(error) = audit.seal().await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "the audit was not sealed"
+                    );
+                }
+            }
+        };
+        Ok(SealTask(tokio::spawn(sealing)))
+    }
+
+    /// Begins to verify the trail: all of it, unless a part is named.
+    pub fn verify(&self) -> Verify<'_> {
+        Verify {
+            audit: self,
+            asked: Asked::default(),
+        }
+    }
+
+    /// Returns the chain as it is now, for a place that the owner of the database cannot change;
+    /// `None` if nothing was sealed yet.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer.
+    pub async fn anchor(&self) -> Result<Option<Anchor>, AuditError> {
+        self.trail.anchor(&self.names).await
+    }
+
     /// Looks whether the trail still stands.
     ///
     /// # Errors
     ///
     /// As [`AuditBuilder::connect`].
     pub async fn check(&self) -> Result<(), AuditError> {
-        self.trail.check(&self.names).await
+        self.trail.check(&self.names).await.map(drop)
+    }
+}
+
+/// Seals the entries that are open, until it is dropped.
+#[derive(Debug)]
+#[must_use = "sealing ends when the task is dropped"]
+pub struct SealTask(tokio::task::JoinHandle<()>);
+
+impl Drop for SealTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A verification that is being set up.
+#[derive(Clone, Debug)]
+#[must_use = "a verification does nothing until `run` is called"]
+pub struct Verify<'a> {
+    audit: &'a Audit,
+    asked: Asked,
+}
+
+impl Verify<'_> {
+    setters! {
+        /// Begins at this batch.
+        from_batch(it, batch: i64) { it.asked.from = Some(batch) }
+
+        /// Ends with this batch.
+        to_batch(it, batch: i64) { it.asked.to = Some(batch) }
+
+        /// Begins at the first batch that was sealed at this time or later.
+        sealed_from(it, time: Time) { it.asked.sealed_from = Some(time) }
+
+        /// Ends with the last batch that was sealed by this time.
+        sealed_to(it, time: Time) { it.asked.sealed_to = Some(time) }
+
+        /// Holds the chain against these anchors. They must be those of this store.
+        anchors(it, anchors: impl IntoIterator<Item = Anchor>) {
+            it.asked.anchors.extend(anchors);
+        }
+    }
+
+    /// Finds the first divergence. Only the whole trail is held against the records, too.
+    ///
+    /// It reads at one moment what it compares, and holds one batch in memory. Calls go on beside
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer, or a field cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    pub async fn run(self) -> Result<Report, AuditError> {
+        let audit = self.audit;
+        audit.trail.verify(&audit.names, &self.asked).await
+    }
+}
+
+#[async_trait]
+impl AuditTrail for Audit {
+    async fn look(&self) -> Result<TrailState, BoxError> {
+        match self.trail.check(&self.names).await {
+            Ok(store) => Ok(TrailState::Stands { store }),
+            Err(AuditError::Store(error)) => Err(error.into()),
+            Err(broken) => Ok(TrailState::Broken(broken.to_string())),
+        }
+    }
+
+    async fn write(&self, event: &AuditEvent) -> Result<(), BoxError> {
+        Ok(self.trail.write(&self.names, event).await?)
     }
 }
 

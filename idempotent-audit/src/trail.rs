@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use idempotent_runtime::{__audit::Row as _, StoreError, StoreErrorKind};
+use idempotent_runtime::{__audit::Row as _, AuditEvent, StoreError, StoreErrorKind};
 use sqlx::{Pool, pool::PoolConnection};
 
 use crate::{
@@ -31,7 +31,9 @@ const LOOKING: &str = "looking at the audit";
 #[async_trait]
 pub(crate) trait Trail: Send + Sync {
     async fn migrate(&self, names: &Names) -> Result<(), AuditError>;
-    async fn check(&self, names: &Names) -> Result<(), AuditError>;
+    /// Returns the id of the store.
+    async fn check(&self, names: &Names) -> Result<String, AuditError>;
+    async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError>;
     fn script(&self, names: &Names) -> String;
 }
 
@@ -64,10 +66,31 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         check::<DB>(&mut connection, names).await
     }
 
-    async fn check(&self, names: &Names) -> Result<(), AuditError> {
+    async fn check(&self, names: &Names) -> Result<String, AuditError> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
-        check::<DB>(&mut connection, names).await
+        check::<DB>(&mut connection, names).await?;
+        let store = format!(
+            "SELECT store FROM {} WHERE version = 1",
+            names.placed("schema")
+        );
+        let rows = DB::query(&mut connection, store, LOOKING).await?;
+        let store = rows.first().map(|row| row.text(0));
+        let store = store.transpose().map_err(damaged)?.flatten();
+        Ok(store.ok_or_else(|| damaged("the store has no id".into()))?)
+    }
+
+    async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError> {
+        const WRITING: &str = "writing an event of the audit";
+        let failed = |error| DB::store_error(error, WRITING);
+        let mut transaction = self.0.begin().await.map_err(failed)?;
+        let names = names.at(DB::place(&mut transaction, names).await?);
+        let values = [event.event, &*event.holder, &*event.detail].map(DB::text);
+        let (events, values) = (names.of(Source::Event), values.join(", "));
+        let insert = format!("INSERT INTO {events} (event, holder, detail) VALUES ({values})");
+        DB::query(&mut transaction, insert, WRITING).await?;
+        transaction.commit().await.map_err(failed)?;
+        Ok(())
     }
 
     fn script(&self, names: &Names) -> String {

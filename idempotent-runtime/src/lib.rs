@@ -174,7 +174,10 @@ pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},
     codec::{Codec, Read},
     duration::IntoDuration,
-    engine::steps::StepContext,
+    engine::{
+        audit::{AuditEvent, AuditTrail, TrailState},
+        steps::StepContext,
+    },
     error::{BoxError, Error, Moved, NotSettled, Unreadable},
     fingerprint::FingerprintKey,
     handle::{AsHandle, Builder, Idempotency, PurgeTask},

@@ -58,7 +58,10 @@ async fn an_entry_that_cannot_be_written_fails_the_call<DB: Place>(shop: Shop<DB
     let call = shop.idem.call("payments.charge").key("k");
     let refused = call.run(async |_| Ok::<_, Error>(7_u64)).await;
     let error = refused.expect_err("no entry, no call");
-    assert!(error.to_string().contains("audit"), "{error}");
+    assert!(
+        error.to_string().contains("writing the entry of the audit"),
+        "{error}"
+    );
     let count = shop
         .by_hand("SELECT count(*) FROM {p}records")
         .await

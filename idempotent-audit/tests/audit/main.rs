@@ -6,3 +6,4 @@ mod harness;
 mod broken;
 mod entries;
 mod made;
+mod watched;

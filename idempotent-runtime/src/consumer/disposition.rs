@@ -199,6 +199,7 @@ impl Judge<'_> {
             Error::LeaseLost { .. }
             | Error::Stopped { .. }
             | Error::CommitUnknown { .. }
+            | Error::AuditMissing { .. }
             | Error::Store(_) => self.retry(Some(error.into())),
             mistake => {
                 tracing::error!(error = %mistake, "a consumer is set up in a way that processes nothing");

@@ -11,6 +11,7 @@
 //! more: neither a step nor an outcome.
 
 pub(crate) mod attempt;
+pub(crate) mod audit;
 pub(crate) mod beat;
 pub(crate) mod ending;
 pub(crate) mod heartbeat;
@@ -35,6 +36,7 @@ use std::sync::{Mutex, Weak};
 #[cfg(feature = "_sql")]
 use self::in_process::InProcess;
 use self::{
+    audit::{AuditTrail, AuditWatch},
     heartbeat::Heartbeats,
     observe::Observers,
     parts::{Defaults, Parts},
@@ -52,6 +54,7 @@ pub(crate) struct Engine {
     /// The relays that look for messages after a commit.
     #[cfg(feature = "_sql")]
     relays: Mutex<Vec<Weak<tokio::sync::Notify>>>,
+    audit: Option<Arc<AuditWatch>>,
 }
 
 impl Engine {
@@ -71,7 +74,27 @@ impl Engine {
             in_process: InProcess::default(),
             #[cfg(feature = "_sql")]
             relays: Mutex::default(),
+            audit: None,
         }
+    }
+
+    /// The same with an audit, without which no call claims a record.
+    pub(crate) fn audited(self, trail: Option<Arc<dyn AuditTrail>>) -> Self {
+        let parts = &self.parts;
+        let at = (&parts.store, &parts.timer);
+        let audit =
+            trail.map(|trail| AuditWatch::new(trail, at, &parts.holder_name, parts.about()));
+        Self { audit, ..self }
+    }
+
+    /// The watch over an audit that has to be looked at before a record is written.
+    pub(crate) fn unseen_audit(&self) -> Option<&Arc<AuditWatch>> {
+        self.audit().filter(|audit| !audit.stands())
+    }
+
+    /// The watch over the audit, where there is one.
+    pub(crate) fn audit(&self) -> Option<&Arc<AuditWatch>> {
+        self.audit.as_ref()
     }
 
     /// Names the handle in this process.

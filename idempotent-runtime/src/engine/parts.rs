@@ -23,6 +23,7 @@ pub(crate) struct Parts {
     pub(crate) observers: Observers,
     pub(crate) fingerprint_key: Option<FingerprintKey>,
     pub(crate) holder_name: Arc<str>,
+    pub(crate) build_id: Option<Arc<str>>,
     pub(crate) traces: Option<Traces>,
     pub(crate) redact_keys: bool,
     pub(crate) enabled: bool,
@@ -79,10 +80,23 @@ impl Parts {
             observers: Observers::default(),
             fingerprint_key: None,
             holder_name: format!("pid {}", std::process::id()).into(),
+            build_id: None,
             traces: None,
             redact_keys: false,
             enabled: true,
         }
+    }
+}
+
+impl Parts {
+    /// Tells which build this is, and by which key it makes fingerprints.
+    pub(crate) fn about(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let build = self.build_id.as_ref();
+        let build = build.map_or(String::new(), |build| format!(", build {build}"));
+        let key = self.fingerprint_key.as_ref().map(FingerprintKey::label);
+        let key = key.map_or(String::new(), |key| format!(", fingerprint key {key}"));
+        format!("idempotent-runtime {version}{build}{key}")
     }
 }
 

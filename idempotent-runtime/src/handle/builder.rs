@@ -6,7 +6,11 @@ use crate::{
     clock::Timer,
     codec::{Codec, Coder},
     duration::IntoDuration,
-    engine::parts::{Defaults, Parts, Traces},
+    engine::{
+        Engine,
+        audit::{AuditTrail, NO_TRAIL, OPEN_IN_AUDIT},
+        parts::{Defaults, Parts, Traces},
+    },
     error::Error,
     fingerprint::FingerprintKey,
     handle::Idempotency,
@@ -41,6 +45,7 @@ pub struct Builder {
     parts: Parts,
     ttl: Option<Duration>,
     lease: Option<Duration>,
+    audit: Option<Arc<dyn AuditTrail>>,
     mistake: Option<Error>,
 }
 
@@ -50,6 +55,7 @@ impl Builder {
             parts: Parts::new(store),
             ttl: None,
             lease: None,
+            audit: None,
             mistake: None,
         }
     }
@@ -86,6 +92,7 @@ impl Builder {
                 "records are to be kept for longer than a hundred years",
             ));
         }
+        self.check_audit()?;
         if self.parts.enabled {
             self.parts.store.accepts(self.parts.defaults.on_crash)?;
         } else {
@@ -94,7 +101,36 @@ impl Builder {
         if let Some(observer) = self.parts.observers.of_store(&self.parts.timer) {
             self.parts.store = observer.observe(self.parts.store);
         }
-        Ok(Idempotency::from_parts(self.parts))
+        self.name_build();
+        Ok(Idempotency::from_engine(
+            Engine::new(self.parts).audited(self.audit),
+        ))
+    }
+
+    fn check_audit(&self) -> Result<(), Error> {
+        let parts = &self.parts;
+        if self.audit.is_none() {
+            return Ok(());
+        }
+        if parts.store.transactions().is_none() {
+            return Err(Error::InvalidPolicy(NO_TRAIL));
+        }
+        match parts.defaults.on_outage {
+            OnOutage::Open => Err(Error::InvalidPolicy(OPEN_IN_AUDIT)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds version and build to the name of the holder, for an audit.
+    fn name_build(&mut self) {
+        let parts = &mut self.parts;
+        let (name, version) = (&parts.holder_name, env!("CARGO_PKG_VERSION"));
+        let named = match &parts.build_id {
+            Some(build) => format!("{name} ({version}, {build})"),
+            None if self.audit.is_some() => format!("{name} ({version})"),
+            None => return,
+        };
+        parts.holder_name = named.into();
     }
 
     #[allow(dead_code, reason = "a room above calls it, where there is one")]
@@ -211,6 +247,22 @@ impl Builder {
 
         /// Sets how this process is named in the records it holds; by default its process id.
         holder_name(it, name: &str) { it.parts.holder_name = name.into() }
+
+        /// Names the build of the program, such as the hash of its commit. Records, and the entries
+        /// of an audit, have it behind the name of the holder.
+        build_id(it, build: &str) { it.parts.build_id = Some(build.into()) }
+
+        /// Demands this audit of the records, as the crate `idempotent-audit` makes one.
+        ///
+        /// The first call looks whether it stands, and a task looks every ten seconds from then on.
+        /// If it does not, or was not seen for 30 seconds, calls fail with
+        /// [`Error::AuditMissing`]: a body runs only if its call leaves an entry. Calls that are
+        /// under way end as usual. `on_outage = open`, which runs bodies without a record, is
+        /// refused beside it, and so is a store without an audit.
+        ///
+        /// Start, [stop](Idempotency::shutdown) and the count of calls that ran while the handle
+        /// was not [enabled](Self::enabled) leave entries, too.
+        audit(it, audit: impl AuditTrail) { it.audit = Some(Arc::new(audit)) }
 
         /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to
         /// its first run.

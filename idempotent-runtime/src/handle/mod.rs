@@ -111,8 +111,12 @@ impl Idempotency {
     }
 
     pub(crate) fn from_parts(parts: Parts) -> Self {
+        Self::from_engine(Engine::new(parts))
+    }
+
+    fn from_engine(engine: Engine) -> Self {
         Self(Arc::new(Inner {
-            engine: Arc::new(Engine::new(parts)),
+            engine: Arc::new(engine),
             purgers: Purgers::default(),
             operations: Mutex::default(),
         }))
@@ -184,6 +188,9 @@ impl Idempotency {
         let drained = async {
             self.0.purgers.stop().await;
             self.0.engine.heartbeats().drained().await;
+            if let Some(audit) = self.0.engine.audit() {
+                audit.stop().await;
+            }
         };
         crate::race::race(drained, limit).await.is_some()
     }

@@ -23,6 +23,9 @@ impl Idempotency {
         change: RecordChange,
         settled: impl Fn(&Snapshot) -> Result<Option<Draft>, Error>,
     ) -> Result<bool, Error> {
+        if let Some(audit) = self.engine().unseen_audit() {
+            audit.confirm(operation).await?;
+        }
         let mut snapshot = self.store().load(id).await?;
         loop {
             let record = snapshot.record.as_deref();

@@ -226,6 +226,16 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The audit of the records is not there, or was not seen for 30 seconds. Nothing was written.
+    #[error("the audit of the records is missing, so `{operation}` was not called: {reason}")]
+    #[non_exhaustive]
+    AuditMissing {
+        /// The operation.
+        operation: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+    },
+
     /// The message cannot be sent. Nothing was written.
     #[cfg(feature = "_sql")]
     #[error("a message of the topic `{topic}` cannot be sent: {reason}")]

@@ -78,6 +78,12 @@ pub trait TransactionStore: StepStore {
         None
     }
 
+    /// Returns the id of the store, which tells it from every other one; `None`, the default, if it
+    /// has none. An audit is that of one store.
+    async fn store_id(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     /// Tells whether a transaction keeps every other writer out of the whole database, as one of
     /// SQLite does: a call outside it would wait for it. `false` is the default.
     fn one_writer(&self) -> bool {

@@ -173,6 +173,10 @@ macro_rules! transactions_through {
                     self.inner_transactions().version_query(id)
                 }
 
+                async fn store_id(&self) -> Result<Option<String>, StoreError> {
+                    self.inner_transactions().store_id().await
+                }
+
                 fn one_writer(&self) -> bool {
                     self.inner_transactions().one_writer()
                 }

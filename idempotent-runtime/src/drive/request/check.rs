@@ -6,13 +6,14 @@ use std::{sync::Arc, time::Duration};
 use super::Call;
 use super::{Asked, Description, Protection, Request};
 use crate::{
+    engine::audit::OPEN_IN_AUDIT,
     error::Error,
     fingerprint::Fingerprinted,
     handle::Idempotency,
     identity::RecordId,
     key::{Key, KeyError},
     observe::UnprotectedReason,
-    policy::{OnExpired, OnMissingKey},
+    policy::{OnExpired, OnMissingKey, OnOutage},
     record::limits::{check_durations, check_lease},
     record::{AttemptId, Subject},
 };
@@ -77,6 +78,9 @@ impl Call {
 impl Description {
     pub(super) fn check(mut self: Box<Self>, handle: Idempotency) -> Result<Request, Error> {
         if !handle.is_enabled() {
+            if let Some(audit) = handle.engine().audit() {
+                audit.ran_unprotected();
+            }
             return Ok(self.switched_off(handle));
         }
         let (ttl, lease) = self.check_policy(&handle)?;
@@ -158,6 +162,10 @@ impl Description {
         let mut reserved = reserved.filter(|(begin, _)| self.name.starts_with(begin));
         if let Some((_, mistake)) = reserved.next().filter(|_| !self.is_reserved) {
             return Err(Error::InvalidPolicy(mistake));
+        }
+        let on_outage = self.policy.on_outage.unwrap_or(defaults.on_outage);
+        if on_outage == OnOutage::Open && handle.engine().audit().is_some() {
+            return Err(Error::InvalidPolicy(OPEN_IN_AUDIT));
         }
         if self.key.is_none() && self.arguments.is_empty() {
             return Err(Error::InvalidPolicy(

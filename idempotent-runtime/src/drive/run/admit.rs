@@ -6,6 +6,7 @@ mod wait;
 
 use std::{any::Any, sync::Arc, time::Duration};
 
+use self::decide::is_fresh;
 pub(super) use self::decide::{Next, Plan};
 pub(crate) use self::refusal::damaged;
 use crate::{
@@ -116,6 +117,11 @@ impl<'a> Admitting<'a> {
     }
 
     pub(crate) async fn admit(&mut self) -> Admission {
+        if let Some(audit) = self.request.handle.engine().unseen_audit()
+            && let Err(missing) = Box::pin(audit.confirm(&self.request.operation)).await
+        {
+            return missing.into();
+        }
         match self.claim_or_find().await {
             Ok(held) => Admission::Run(held),
             Err(Stop::Answered(admission)) => admission,
@@ -379,16 +385,6 @@ impl<'a> Admitting<'a> {
             OnOutage::Open | OnOutage::Closed => error.into(),
         }
     }
-}
-
-fn is_fresh(decision: &ClaimDecision) -> bool {
-    matches!(
-        decision,
-        ClaimDecision::Write {
-            meaning: Meaning::Fresh,
-            ..
-        }
-    )
 }
 
 /// The outcome of leaving a record to be settled.

@@ -35,7 +35,7 @@ impl From<&Error> for Problem {
             } => Self::new(Kind::Misconfigured),
             Error::InvalidKey { source, .. } => invalid(source),
             Error::Store(error) if error.is_transient() => Self::new(Kind::StoreUnavailable),
-            Error::Store(_) => Self::new(Kind::StoreUnavailable)
+            Error::Store(_) | Error::AuditMissing { .. } => Self::new(Kind::StoreUnavailable)
                 .until_mended()
                 .with_detail(
                     "The request was not executed. The store of the keys has to be mended first.",

@@ -116,7 +116,10 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => true,
+            Error::InProgress { .. }
+            | Error::LeaseLost { .. }
+            | Error::Stopped { .. }
+            | Error::AuditMissing { .. } => true,
             Error::Store(error) => error.is_transient(),
             Error::CommitUnknown { has_record, .. } => *has_record,
             Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {

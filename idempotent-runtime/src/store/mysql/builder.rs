@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{MySqlPool, mysql::MySqlConnectOptions};
 
-use super::{MySqlStore, connection::MySql, failure};
+use super::{MySqlStore, beside_triggers::Triggers, connection::MySql, failure};
 use crate::store::{
     StoreError,
     pool::ServerPlace,
@@ -55,8 +55,10 @@ impl MySqlBuilder {
             place,
             lock_wait: limits.answer / 2,
             plain: self.plain,
+            prefix: prefix?,
+            triggers: Triggers::default(),
         };
-        Ok(MySqlStore::over(server, limits, prefix?))
+        Ok(MySqlStore::over(server, limits))
     }
 }
 

@@ -111,13 +111,14 @@ impl ServerDialect for Statements {
                 return Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN));
             }
             let values = sql::written(id, None, next);
-            let answer = run(session, &self.create, &values, DOING).await?;
+            let answer = self.write(session, &self.create, &values, DOING).await?;
             if let Some(stamp) = stamped(next, None, answer.server_time) {
                 return Ok(Swap::Applied(stamp));
             }
             let looked = self.load_current(session, id).await;
             snapshot = looked.map_err(StoreError::after_a_write)?;
             if let Some(stamp) = found(next, &snapshot) {
+                self.triggers.met();
                 return Ok(Swap::Applied(stamp));
             }
         }
@@ -219,16 +220,16 @@ impl ServerDialect for Statements {
         };
         for _ in 0..sql::ROUNDS {
             let values = sql::step_written(call, seen, next);
-            let answer = run(session, statement, &values, DOING).await?;
+            let answer = self.write(session, statement, &values, DOING).await?;
             if matches!(answer.server_time, 1 | 2) {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load_current(session, call).await?;
             let names = next.name.alone();
             let steps = self.load_steps(session, call, &names, Reads::Whole).await?;
-            // Beside a trigger of the application's the server forgets what it was to tell.
             let stands = steps.first();
             if stands.is_some_and(|step| step.version == next.version) {
+                self.triggers.met();
                 return Ok(StepWrite::Written);
             }
             if let Some(refused) = sql::step_refused(next, snapshot, stands) {
@@ -324,10 +325,11 @@ impl Statements {
     ) -> Result<Option<Stamp>, StoreError> {
         let answer = if previous.is_some_and(|previous| next.only_completes(previous)) {
             let values = sql::completed(id, seen, next);
-            run(session, &self.complete, &values, WRITING).await?
+            self.write(session, &self.complete, &values, WRITING)
+                .await?
         } else {
             let values = sql::written(id, Some(seen), next);
-            run(session, &self.replace, &values, WRITING).await?
+            self.write(session, &self.replace, &values, WRITING).await?
         };
         // A version is written over another one, so a row that was found was changed: here both
         // counts are the same.
@@ -337,11 +339,7 @@ impl Statements {
         if let Some(stamp) = stamped(next, previous, answer.server_time) {
             return Ok(Some(stamp));
         }
-        let looked = self.load_current(session, id).await;
-        let snapshot = looked.map_err(StoreError::after_a_write)?;
-        let gone = "it was written, and something else at once after it";
-        let gone = || StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(gone);
-        found(next, &snapshot).map(Some).ok_or_else(gone)
+        self.learn(session, id, next, WRITING).await.map(Some)
     }
 
     async fn delete_expired(

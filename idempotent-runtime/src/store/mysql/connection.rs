@@ -7,11 +7,11 @@ use sqlx::{
     mysql::{MySqlConnectOptions, MySqlConnection},
 };
 
-use super::{failure, statements::Statements};
+use super::{beside_triggers::Triggers, failure, statements::Statements};
 use crate::store::{
     StoreError, StoreErrorKind,
     pool::{Server, ServerPlace},
-    sql::{self, server},
+    sql::{self, TablePrefix, server},
 };
 
 /// The place of the server.
@@ -22,6 +22,9 @@ pub(super) struct MySql {
     pub(super) lock_wait: Duration,
     /// Whether MariaDB, too, gets only what MySQL knows.
     pub(super) plain: bool,
+    pub(super) prefix: TablePrefix,
+    /// Told whether the tables of this prefix have any.
+    pub(super) triggers: Triggers,
 }
 
 pub(super) type Connected = server::Connected<Statements>;
@@ -55,7 +58,7 @@ impl Server for MySql {
         let opened = options.connect().await;
         let mut connection =
             opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
-        let settings = AssertSqlSafe(settings(self.lock_wait));
+        let settings = AssertSqlSafe(settings(self.lock_wait, &self.prefix));
         let row = connection
             .fetch_one(sqlx::raw_sql(settings))
             .await
@@ -66,6 +69,10 @@ impl Server for MySql {
                 format!("the server is `{version}`: MariaDB 10.6 and MySQL 8.0 are the oldest");
             return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
         };
+        // A user without the right to triggers sees none: the first write tells then.
+        if row.try_get::<i64, _>(2).map_err(failed)? > 0 {
+            self.triggers.met();
+        }
         let about = About {
             shows: product == Product::MariaDb && !self.plain,
             max_allowed_packet: row.try_get(1).map_err(failed)?,
@@ -87,12 +94,14 @@ pub(crate) const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ C
          SESSION time_zone = '+00:00'";
 
 /// Unless told, a session waits for a day for a table that another one changes or has locked.
-pub(super) fn settings(lock_wait: Duration) -> String {
+pub(super) fn settings(lock_wait: Duration, prefix: &TablePrefix) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
         "{SESSION};
          SET SESSION innodb_lock_wait_timeout = {seconds}, SESSION lock_wait_timeout = {seconds};
-         SELECT VERSION(), CAST(@@max_allowed_packet AS UNSIGNED)"
+         SELECT VERSION(), CAST(@@max_allowed_packet AS UNSIGNED), (
+             SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = DATABASE()
+             AND event_object_table IN ('{prefix}records', '{prefix}steps'))"
     )
 }
 

@@ -13,9 +13,10 @@ use std::collections::HashMap;
 use sqlx::{AssertSqlSafe, Executor, mysql::MySqlRow};
 
 use super::{
+    beside_triggers::{fill, keeping, kept},
     connection::Session,
     failure,
-    rows::{ServerAnswer, found, stamped},
+    rows::{ServerAnswer, stamped},
     statements::{ANYWHERE, NOW, Statement, Statements},
     together::{send, written_out},
 };
@@ -23,9 +24,9 @@ use crate::{
     identity::RecordId,
     record::Time,
     store::{
-        Stamp, StoreError, StoreErrorKind, Swap,
+        Stamp, StoreError, Swap,
         lane::{Answer, Job, Kind, LONGEST_SHOWN, Work},
-        sql::{self, COLUMNS, Value, server::ServerDialect as _},
+        sql::{self, COLUMNS, Value},
     },
 };
 
@@ -208,38 +209,40 @@ impl Statements {
             return Err(error);
         }
         // The first answer is that of the word that begins.
-        let mut answers: Vec<_> = told.iter().skip(1).zip(jobs).map(completed).collect();
-        let untold = told.iter().skip(1).zip(jobs).enumerate();
+        let (told, behind) = told[1..].split_at_mut(jobs.len());
+        if self.triggers.are_there() {
+            fill(told, behind.first());
+        }
+        let mut answers: Vec<_> = told.iter().zip(jobs).map(completed).collect();
+        let untold = told.iter().zip(jobs).enumerate();
         let untold = untold.filter(|(_, (told, _))| told.affected > 0 && told.server_time == 0);
         for (place, (_, job)) in untold {
-            answers[place] = Some(self.learn(session, job).await);
+            if let Work::Complete { next, .. } = &job.work {
+                let learned = self.learn(session, &job.id, next, DOING).await;
+                answers[place] = Some(learned.map(Swap::Applied));
+            }
         }
         Ok(answers)
-    }
-
-    /// Looks at what was written: beside a trigger of the application's the server forgets when
-    /// that was.
-    async fn learn(&self, session: &mut Session<'_>, job: &Job) -> Answer {
-        let looked = self.load(session, &job.id).await;
-        let shown = looked.map_err(StoreError::after_a_write)?;
-        let stamp = job.work.next().and_then(|next| found(next, &shown));
-        let gone = "it was written, and something else at once after it";
-        let gone = || StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(gone);
-        stamp.map(Swap::Applied).ok_or_else(gone)
     }
 
     /// `None` if they do not fit.
     pub(super) fn complete_text(&self, most: u64, jobs: &[&Job]) -> Option<String> {
         let mut message = "START TRANSACTION;".to_owned();
-        for job in jobs {
+        let has_triggers = self.triggers.are_there();
+        for (place, job) in jobs.iter().enumerate() {
             let Work::Complete { seen, next, .. } = &job.work else {
                 return None;
             };
             let values = sql::completed(&job.id, *seen, next);
-            message.push_str(&format!(
-                "{NO_WAIT} {};",
-                written_out(&self.complete, &values)
-            ));
+            let text = written_out(&self.complete, &values);
+            let text = match has_triggers {
+                true => keeping(&text, place),
+                false => text,
+            };
+            message.push_str(&format!("{NO_WAIT} {text};"));
+        }
+        if has_triggers {
+            message.push_str(&format!("{};", kept(jobs.len())));
         }
         message.push_str("COMMIT");
         (message.len() as u64 <= most / PART_OF_PACKET).then_some(message)

@@ -1,5 +1,6 @@
 //! The store for people who run MariaDB or MySQL.
 
+mod beside_triggers;
 mod builder;
 mod calls;
 pub(super) mod connection;
@@ -26,7 +27,7 @@ use self::{connection::MySql, statements::Statements};
 use crate::store::{
     Store, StoreError,
     pool::Limits,
-    sql::{TablePrefix, server, store::sql_store},
+    sql::{server, store::sql_store},
     together::{CONNECTIONS, Together},
 };
 
@@ -132,8 +133,10 @@ impl MySqlStore {
         MySqlBuilder::new()
     }
 
-    fn over(server: MySql, limits: Limits, prefix: TablePrefix) -> Self {
+    fn over(mut server: MySql, limits: Limits) -> Self {
+        let prefix = server.prefix.clone();
         let statements = Arc::new(Statements::new(&prefix));
+        server.triggers = statements.triggers.clone();
         Self {
             inner: Arc::new(Inner::new(server, limits, statements, prefix)),
         }

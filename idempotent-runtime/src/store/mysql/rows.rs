@@ -9,9 +9,11 @@ use sqlx::{
 };
 
 use super::{
+    beside_triggers,
     connection::Session,
     failure::{self, is_deadlock},
     statements::Statement,
+    together,
 };
 use crate::{
     record::{Draft, Moment, Record, Time, TokenRule},
@@ -47,14 +49,47 @@ pub(super) async fn run(
             false => query_elsewhere(statement, values),
         };
         match send(session.connection, query).await {
-            Err(error) if session.is_alone() && deadlocks < DEADLOCKS && is_deadlock(&error) => {
-                deadlocks += 1;
-                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(deadlocks)));
-                tokio::time::sleep(pause).await;
-            }
+            Err(error) if gives_way(session, &mut deadlocks, &error).await => {}
             answer => return answer.map_err(|error| failure::of(error, doing)),
         }
     }
+}
+
+/// Runs a write in a message that keeps its number.
+pub(super) async fn run_text(
+    session: &mut Session<'_>,
+    message: &str,
+    doing: &'static str,
+) -> Result<ServerAnswer, StoreError> {
+    /// The word that begins stands before it.
+    const WRITE: usize = 1;
+    let mut deadlocks = 0;
+    loop {
+        let mut told = Vec::new();
+        match together::send(session.connection, message.to_owned(), &mut told).await {
+            Ok(()) => {
+                let (writes, shown) = told.split_at_mut(WRITE + 1);
+                beside_triggers::fill(&mut writes[WRITE..], shown.first());
+                return Ok(told.swap_remove(WRITE));
+            }
+            Err(error) if told.len() > WRITE => {
+                return Err(failure::of(error, doing).after_a_write());
+            }
+            Err(error) if gives_way(session, &mut deadlocks, &error).await => {}
+            Err(error) => return Err(failure::of(error, doing)),
+        }
+    }
+}
+
+/// Waits for a moment after a deadlock, if the statement may be sent again.
+async fn gives_way(session: &Session<'_>, deadlocks: &mut u32, error: &sqlx::Error) -> bool {
+    if !session.is_alone() || *deadlocks >= DEADLOCKS || !is_deadlock(error) {
+        return false;
+    }
+    *deadlocks += 1;
+    let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(*deadlocks)));
+    tokio::time::sleep(pause).await;
+    true
 }
 
 async fn send(
@@ -171,10 +206,18 @@ pub(super) fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64)
 
 /// The stamp of the record that stands there, if it is the one that was written: beside a trigger
 /// of the application's the server forgets what it was to tell. The record says when it was
-/// written, if that is noted in it.
+/// written, if that is noted in it, or if it ends a certain time after that.
 pub(super) fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
+    let before = |end: Time, moment| match moment {
+        Moment::In(after) => Some(end.minus(after)),
+        Moment::Keep => None,
+    };
     let begun = next.subject.as_ref().map(|_| record.created);
-    let now = begun.or(record.finished).unwrap_or(snapshot.now);
+    let now = begun
+        .or(record.finished)
+        .or_else(|| before(record.lease_end, next.lease))
+        .or_else(|| before(record.expires, next.expires))
+        .unwrap_or(snapshot.now);
     (record.version == next.version).then(|| Stamp::from_record(record, now))
 }

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use super::steps::{LOCK, load_steps, write_step};
+use super::{
+    beside_triggers::Triggers,
+    steps::{LOCK, load_steps, write_step},
+};
 use crate::{
     policy::OnCrash,
     record::State,
@@ -44,6 +47,7 @@ pub(super) struct Statements {
     pub(super) begin_step: Statement,
     pub(super) table: String,
     pub(super) steps: String,
+    pub(super) triggers: Triggers,
 }
 
 /// A statement as the servers want it, with unnumbered parameters.
@@ -184,6 +188,7 @@ impl Statements {
             begin_step: write_step(prefix, ""),
             steps: format!("{prefix}steps"),
             table,
+            triggers: Triggers::default(),
         }
     }
 }

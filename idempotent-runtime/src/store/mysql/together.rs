@@ -18,6 +18,7 @@ use sqlx::{
 
 use super::{
     Inner, MySqlStore,
+    beside_triggers::{fill, keeping, kept},
     connection::Connected,
     failure,
     rows::{ServerAnswer, found, keeps, stamped},
@@ -122,8 +123,17 @@ impl Statements {
         }
         let mut told = Vec::new();
         let sent = send(&mut connected.connection, message, &mut told).await;
-        let read = writes.iter().zip(&told);
+        if let Some((told, shown)) = told.split_at_mut_checked(count) {
+            fill(told, shown.first());
+        }
+        let read = writes[..count].iter().zip(&told);
         answers.extend(read.map(|(write, answer)| write.read(answer)));
+        if answers
+            .iter()
+            .any(|answer| matches!(answer, Written::Untold))
+        {
+            self.triggers.met();
+        }
         let Err(error) = sent else {
             return Ok(());
         };
@@ -148,12 +158,19 @@ impl Statements {
             let Some(text) = write.text(self, shows) else {
                 break;
             };
+            let text = match self.triggers.are_there() {
+                true => keeping(&text, count),
+                false => text,
+            };
             let length = u64::try_from(message.len() + text.len()).unwrap_or(u64::MAX);
             if length > most {
                 break;
             }
             let _ = write!(message, "{text};");
             count += 1;
+        }
+        if self.triggers.are_there() && count > 0 {
+            message.push_str(&kept(count));
         }
         (message, count)
     }

@@ -6,11 +6,14 @@ use sqlx::{
     postgres::{PgDatabaseError, PgSeverity},
 };
 
-use crate::store::{StoreError, StoreErrorKind, sql::kind_on_the_way};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    sql::{self, kind_on_the_way},
+};
 
 /// Gives an error its kind, and keeps it as the source.
 pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
-    let kind = kind(&error);
+    let (kind, doing) = (kind(&error), sql::doing(&error, doing));
     StoreError::new(kind, doing).with_source(error)
 }
 

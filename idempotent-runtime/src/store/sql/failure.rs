@@ -47,3 +47,23 @@ pub(crate) fn kind_on_the_way(error: &Error) -> StoreErrorKind {
         _ => StoreErrorKind::Other,
     }
 }
+
+/// Names what was being done: a write fails with its entry in the audit, whose table, trigger or
+/// function the server names then.
+#[cfg(feature = "_sql")]
+pub(crate) fn doing(error: &Error, doing: &'static str) -> &'static str {
+    let Some(said) = error.as_database_error() else {
+        return doing;
+    };
+    let is_of_audit = said.message().contains("_audit");
+    #[cfg(feature = "postgres")]
+    let is_of_audit = {
+        let said = said.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
+        let place = said.and_then(sqlx::postgres::PgDatabaseError::r#where);
+        is_of_audit || place.is_some_and(|place| place.contains("_audit"))
+    };
+    match is_of_audit {
+        true => "writing the entry of the audit",
+        false => doing,
+    }
+}

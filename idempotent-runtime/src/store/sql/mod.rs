@@ -64,7 +64,7 @@ pub(crate) use self::{
 #[cfg(feature = "_sql")]
 pub(crate) use self::{
     columns::attention,
-    failure::no_row,
+    failure::{doing, no_row},
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
     steps::{

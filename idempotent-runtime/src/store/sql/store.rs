@@ -245,6 +245,12 @@ macro_rules! sql_store {
                     ))
                 }
 
+                async fn store_id(&self) -> Result<Option<String>, StoreError> {
+                    let inner = Arc::clone(&self.inner);
+                    let looking = async move { inner.store_id().await.map(Some) };
+                    spawned("looking for the store", looking).await
+                }
+
                 fn one_writer(&self) -> bool {
                     $one_writer
                 }

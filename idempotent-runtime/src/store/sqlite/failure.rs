@@ -2,11 +2,11 @@
 
 use sqlx::{Error, error::DatabaseError};
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, sql};
 
 /// Gives an error its kind, and keeps it as the source.
 pub fn of(error: Error, doing: &'static str) -> StoreError {
-    let kind = kind(&error);
+    let (kind, doing) = (kind(&error), sql::doing(&error, doing));
     StoreError::new(kind, doing).with_source(error)
 }
 

@@ -64,6 +64,12 @@ impl Inner {
         connection.release(answer)
     }
 
+    pub(super) async fn store_id(&self) -> Result<String, StoreError> {
+        let mut connection = self.connections.acquire("looking for the store").await?;
+        let found = sql::migrate::find_id::<Sqlite>(&mut connection, &self.prefix).await;
+        connection.release(found)
+    }
+
     pub(super) async fn check_schema(&self) -> Result<(), StoreError> {
         let mut connection = self.connections.acquire("checking the schema").await?;
         let checked = migrate::check(&mut connection, &self.prefix).await;

@@ -109,6 +109,13 @@ impl FingerprintKey {
             .map(|hmac| Self(Arc::new(hmac)))
             .map_err(|_| weak)
     }
+
+    /// Eight digits that are others for another secret, and do not reveal it.
+    pub(crate) fn label(&self) -> String {
+        let mut hmac = Hmac::clone(&self.0);
+        hmac.update(b"idempotent audit");
+        Hex(&hmac.finalize().into_bytes()[..4]).to_string()
+    }
 }
 
 impl fmt::Debug for FingerprintKey {

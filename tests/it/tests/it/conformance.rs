@@ -65,7 +65,7 @@ impl File {
         }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("records.db")
     }
 }

@@ -52,6 +52,7 @@ mod tiered;
 mod transactions;
 mod values;
 
+mod audited;
 mod conformance;
 mod consumers;
 mod metrics;

@@ -44,7 +44,9 @@ pub(super) fn answer_of(error: &Error) -> CallOutcome {
             CallOutcome::NotReplayable
         }
         Error::Expired { .. } => CallOutcome::Expired,
-        Error::Store(_) | Error::CommitUnknown { .. } => CallOutcome::StoreFailed,
+        Error::Store(_) | Error::CommitUnknown { .. } | Error::AuditMissing { .. } => {
+            CallOutcome::StoreFailed
+        }
         Error::Commit { .. } => CallOutcome::RolledBack,
         Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
         _ => CallOutcome::Refused,

@@ -174,6 +174,7 @@ fn store_error(refusal: &Error) -> Option<StoreErrorKind> {
     match refusal {
         Error::Store(error) | Error::Commit { source: error, .. } => Some(error.kind()),
         Error::CommitUnknown { .. } => Some(StoreErrorKind::Unavailable),
+        Error::AuditMissing { .. } => Some(StoreErrorKind::Configuration),
         _ => None,
     }
 }

@@ -171,3 +171,14 @@ impl Admitting<'_> {
         server_time.plus(self.request.handle.timer().now().saturating_sub(sent_at))
     }
 }
+
+/// Whether a claim begins a call, over nothing that binds it.
+pub(super) fn is_fresh(decision: &ClaimDecision) -> bool {
+    matches!(
+        decision,
+        ClaimDecision::Write {
+            meaning: Meaning::Fresh,
+            ..
+        }
+    )
+}

@@ -70,6 +70,9 @@ impl Admitting<'_> {
         connection: &mut JoinedConnection<'_>,
     ) -> Result<Claimed, Admission> {
         let (request, claim) = (self.request, self.claim);
+        if let Some(audit) = request.handle.engine().unseen_audit() {
+            Box::pin(audit.confirm(&request.operation)).await?;
+        }
         if request.is_held() {
             return Err(self.recursive());
         }

@@ -6,7 +6,9 @@ use expect_test::expect_file;
 use sqlx::{Execute as _, MySql, MySqlPool};
 
 use super::super::{
-    MySqlStore, connection, migrate,
+    MySqlStore,
+    beside_triggers::{beside_triggers, kept},
+    connection, migrate,
     rows::query_elsewhere,
     statements::{Statement, Statements},
     together::Known,
@@ -50,6 +52,7 @@ fn each(of: &Statements) -> Golden {
         begin_step,
         table,
         steps,
+        triggers: _,
     } = of;
     let statements: [(&str, &Statement); 14] = [
         ("load", load),
@@ -81,6 +84,19 @@ fn golden_statements_outside_and_inside_a_transaction_are_the_same_bytes() {
     let of = Statements::new(&prefix());
     each(&of).is(expect_file!["golden/statements.sql"]);
     each(&of.inside(Some(&here_is()))).is(expect_file!["golden/statements_inside.sql"]);
+}
+
+#[test]
+fn golden_writes_beside_triggers_are_the_same_bytes() {
+    let of = Statements::new(&prefix());
+    let (id, next) = (id(1), completion(2));
+    let mut golden = Golden::default();
+    let values = sql::written(&id, None, &next);
+    golden.add("create", &beside_triggers(&of.create, &values));
+    let values = sql::completed(&id, version(1), &next);
+    golden.add("complete", &beside_triggers(&of.complete, &values));
+    golden.add("three", &kept(3));
+    golden.is(expect_file!["golden/beside_triggers.sql"]);
 }
 
 #[test]
@@ -244,7 +260,7 @@ fn golden_migrations_are_the_same_bytes() {
 #[tokio::test]
 async fn golden_sessions_are_set_up_by_the_same_bytes() {
     let mut golden = Golden::default();
-    let settings = |seconds| connection::settings(Duration::from_secs(seconds));
+    let settings = |seconds| connection::settings(Duration::from_secs(seconds), &prefix());
     golden.add("a session", &settings(15));
     golden.add("a session that waits for a day", &settings(24 * 60 * 60));
     golden.add("a session of a relay", connection::SESSION);

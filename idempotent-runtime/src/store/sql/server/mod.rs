@@ -122,6 +122,14 @@ impl<D: ServerDialect> Inner<D> {
         connected.release(learned)
     }
 
+    pub(crate) async fn store_id(&self) -> Result<String, StoreError> {
+        let looking = async |connected: &mut Connected<D>| {
+            migrate::find_id::<D::Database>(&mut connected.connection, &self.prefix).await
+        };
+        let doing = "looking for the store";
+        self.connections.run_again(doing, looking).await
+    }
+
     pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
         let checking = async |connected: &mut Connected<D>| {
             let connection = &mut connected.connection;

@@ -9,6 +9,27 @@ on_every_server![
     a_number_costs_three_round_trips_and_its_copy_one,
 ];
 
+/// A trail costs no round trip.
+mod audited {
+    use super::{
+        a_call_costs_as_many_round_trips_as_promised,
+        a_number_costs_three_round_trips_and_its_copy_one, on_every_server,
+    };
+
+    on_every_server! { @on postgres (crate::servers::Postgres::audited) [
+        a_call_costs_as_many_round_trips_as_promised
+        a_number_costs_three_round_trips_and_its_copy_one
+    ] }
+    on_every_server! { @on mariadb (crate::servers::MariaDb::audited) [
+        a_call_costs_as_many_round_trips_as_promised
+        a_number_costs_three_round_trips_and_its_copy_one
+    ] }
+    on_every_server! { @on mariadb_or_mysql (crate::servers::MariaDb::or_mysql_audited) [
+        a_call_costs_as_many_round_trips_as_promised
+        a_number_costs_three_round_trips_and_its_copy_one
+    ] }
+}
+
 pub(super) async fn charge(idem: &Idempotency, key: &str) -> Result<u32, Error> {
     idem.call("charge").key(key).run(|_| async { Ok(1) }).await
 }

@@ -21,6 +21,7 @@ use idempotent_runtime::{
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlConnectOptions};
 
 use super::Server;
+use crate::audited;
 
 /// A table of its own. Every client has connections of its own, and the clock is the server's, so
 /// records age instead.
@@ -51,7 +52,23 @@ impl MariaDb {
             is_mysql,
         };
         database.open().await;
+        if audited::is_everything() {
+            audited::in_mysql(&database.url, &database.prefix).await;
+        }
         database
+    }
+
+    pub(crate) async fn audited() -> Self {
+        Self::new().await.with_a_trail().await
+    }
+
+    pub(crate) async fn or_mysql_audited() -> Self {
+        Self::or_mysql().await.with_a_trail().await
+    }
+
+    async fn with_a_trail(self) -> Self {
+        audited::in_mysql(&self.url, &self.prefix).await;
+        self
     }
 
     /// A client of the tables of this prefix.

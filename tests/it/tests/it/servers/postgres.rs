@@ -11,6 +11,7 @@ mod updates;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::Server;
+use crate::audited;
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{PostgresStore, Store},
@@ -44,6 +45,15 @@ impl Postgres {
             behind_proxy,
         };
         postgres.open().await;
+        if audited::is_everything() {
+            audited::in_postgres(&postgres.url, &postgres.prefix).await;
+        }
+        postgres
+    }
+
+    pub(crate) async fn audited() -> Self {
+        let postgres = Self::new().await;
+        audited::in_postgres(&postgres.url, &postgres.prefix).await;
         postgres
     }
 

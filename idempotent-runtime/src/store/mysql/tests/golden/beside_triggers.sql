@@ -1,0 +1,17 @@
+-- create
+SET @idempotent_told_0 = 0; INSERT INTO golden_records (id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, trace_parent, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, note, note_by, note_of, purge_from)
+             VALUES (x'0101010101010101010101010101010101010101010101010101010101010101', x'66666666666666666666666666666666', NULL, NULL, NULL, NULL, NULL, (2), COALESCE(GREATEST(NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0), (1), x'02020202020202020202020202020202', _utf8mb4 x'686f73743a31', NULL, (1),
+                    TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + COALESCE(LEAST(NULL, 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0), (@idempotent_told_0 := TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+                    IF((2) = 1, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+                    TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + COALESCE(LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0), (1), (0), x'02', NULL, NULL, NULL,
+                    TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + GREATEST(0, COALESCE(LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0) - COALESCE(NULL, 0)))
+             ON DUPLICATE KEY UPDATE state = golden_records.state + (@idempotent_told_0 := 0 * golden_records.state); SELECT CAST(@idempotent_told_0 AS SIGNED)
+-- complete
+SET @idempotent_told_0 = 0; UPDATE golden_records SET
+                 version = x'66666666666666666666666666666666', state = 2, finished = (@idempotent_told_0 := TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * state),
+                 expires = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+                 outcome_kind = (1), outcome_schema = (0), outcome = x'02',
+                 purge_from = LEAST(purge_from, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + LEAST((86400000000), 9223372036854775807 - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+             WHERE id = x'0101010101010101010101010101010101010101010101010101010101010101' AND version = x'01010101010101010101010101010101'; SELECT CAST(@idempotent_told_0 AS SIGNED)
+-- three
+SELECT CAST(@idempotent_told_0 AS SIGNED), CAST(@idempotent_told_1 AS SIGNED), CAST(@idempotent_told_2 AS SIGNED)
