@@ -87,6 +87,24 @@ fn an_operator_settles_what_the_gateway_left_open() {
 }
 
 #[test]
+fn an_audit_shows_who_tampered_with_it() {
+    let printed = run("audit", &[], &env::temp_dir());
+    assert!(
+        printed.contains("operator  payments.charge (Some(4), Some(2)), by anna"),
+        "{printed}"
+    );
+    assert!(printed.contains("Content of entry Some("), "{printed}");
+}
+
+#[test]
+fn without_an_audit_nothing_shows_it() {
+    let audit = command("audit").arg("--unprotected").output();
+    let audit = audit.expect("the program starts");
+    let printed = String::from_utf8_lossy(&audit.stdout);
+    assert_eq!(audit.status.code(), Some(1), "{printed}");
+}
+
+#[test]
 fn without_records_a_silent_gateway_is_charged_twice_and_the_operators_say_so() {
     let operators = command("operators").arg("--unprotected").output();
     let operators = operators.expect("the program starts");

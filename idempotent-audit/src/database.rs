@@ -13,6 +13,7 @@ use idempotent_runtime::{__audit::Dialect, StoreError};
 use sqlx::pool::PoolConnection;
 
 use crate::{
+    entry::Sealed,
     error::AuditError,
     names::Names,
     source::{Change, Source, Values, Words},
@@ -55,6 +56,28 @@ pub(crate) trait TrailDatabase: Dialect + Words {
 
     /// Stands before the condition of a look at no table.
     const DUAL: &'static str = "";
+
+    /// Whether the bytes of outcomes stand in an entry until it is sealed.
+    const HASHES_LATE: bool = false;
+
+    /// How many entries are sealed in one transaction at most.
+    const SEALED_AT_ONCE: usize = 1_000;
+
+    /// Stands before the transaction of a sealer, which begins so.
+    const BEFORE_SEALING: Option<&'static str> = None;
+    const BEGIN_SEALING: &'static str;
+
+    /// Locks a row that a look shows, or fails at once.
+    const LOCKED: &'static str;
+
+    /// A look at the first entries that have no place.
+    fn open_entries(names: &Names, columns: &str) -> String {
+        let (entries, limit) = (names.entries(), Self::SEALED_AT_ONCE);
+        format!("SELECT {columns} FROM {entries} WHERE batch IS NULL ORDER BY number LIMIT {limit}")
+    }
+
+    /// The statement that gives entries their place in a batch.
+    fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String;
 
     /// The statement that makes the index by which entries are found that have no place yet.
     fn open_index(names: &Names) -> String;

@@ -10,15 +10,24 @@
     allow(dead_code, unused_imports)
 )]
 
+mod anchor;
 mod audit;
 mod database;
+mod entry;
 mod error;
+mod merkle;
 mod names;
+mod report;
+mod seal;
 mod source;
 mod tables;
 mod trail;
+mod unaudited;
+mod verify;
 
 pub use crate::{
-    audit::{Audit, AuditBuilder},
+    anchor::{Anchor, NoAnchor},
+    audit::{Audit, AuditBuilder, SealTask, Verify},
     error::AuditError,
+    report::{Divergence, DivergenceKind, Report},
 };

@@ -34,6 +34,10 @@ impl Names {
         self.placed("audit")
     }
 
+    pub(crate) fn seals(&self) -> String {
+        self.placed("audit_seals")
+    }
+
     pub(crate) fn outcomes(&self) -> String {
         self.placed("audit_outcomes")
     }

@@ -22,7 +22,7 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
         options,
     } = DB::TYPES;
     let (entries, events) = (names.entries(), names.of(Source::Event));
-    let (outcomes, versions) = (names.outcomes(), names.versions());
+    let (outcomes, versions, seals) = (names.outcomes(), names.versions(), names.seals());
     vec![
         format!(
             "CREATE TABLE IF NOT EXISTS {entries} (
@@ -53,6 +53,17 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
 ){options}"
         ),
         DB::open_index(names),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {seals} (
+    batch {number} NOT NULL PRIMARY KEY,
+    format {number} NOT NULL,
+    entries {number} NOT NULL,
+    root {hash} NOT NULL,
+    previous {hash} NOT NULL,
+    sealed {number} NOT NULL,
+    hash {hash} NOT NULL
+){options}"
+        ),
         format!(
             "CREATE TABLE IF NOT EXISTS {outcomes} (
     number {number} NOT NULL PRIMARY KEY,

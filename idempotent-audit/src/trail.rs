@@ -7,11 +7,15 @@ use idempotent_runtime::{__audit::Row as _, AuditEvent, StoreError, StoreErrorKi
 use sqlx::{Pool, pool::PoolConnection};
 
 use crate::{
+    anchor::Anchor,
     database::{Object, TrailDatabase, found},
     error::AuditError,
     names::Names,
+    report::Report,
+    seal::{anchor, seal_batch},
     source::Source,
     tables::{made, noted, script, tables},
+    verify::{Asked, verify},
 };
 
 /// How often a change of tables is tried that finds one locked, and how long each try waits.
@@ -34,6 +38,10 @@ pub(crate) trait Trail: Send + Sync {
     /// Returns the id of the store.
     async fn check(&self, names: &Names) -> Result<String, AuditError>;
     async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError>;
+    /// Seals the entries of one batch, and returns how many there were.
+    async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
+    async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError>;
+    async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError>;
     fn script(&self, names: &Names) -> String;
 }
 
@@ -70,14 +78,7 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
         check::<DB>(&mut connection, names).await?;
-        let store = format!(
-            "SELECT store FROM {} WHERE version = 1",
-            names.placed("schema")
-        );
-        let rows = DB::query(&mut connection, store, LOOKING).await?;
-        let store = rows.first().map(|row| row.text(0));
-        let store = store.transpose().map_err(damaged)?.flatten();
-        Ok(store.ok_or_else(|| damaged("the store has no id".into()))?)
+        store_id::<DB>(&mut connection, names).await
     }
 
     async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError> {
@@ -91,6 +92,25 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         DB::query(&mut transaction, insert, WRITING).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(())
+    }
+
+    async fn seal(&self, names: &Names) -> Result<usize, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        seal_batch::<DB>(&mut connection, names).await
+    }
+
+    async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        verify::<DB>(&mut connection, names, asked).await
+    }
+
+    async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        let store = store_id::<DB>(&mut connection, names).await?;
+        anchor::<DB>(&mut connection, names, &store).await
     }
 
     fn script(&self, names: &Names) -> String {
@@ -116,6 +136,7 @@ async fn check<DB: TrailDatabase>(
     let sources = sources::<DB>(connection, names).await?;
     let tables = [
         names.entries(),
+        names.seals(),
         names.outcomes(),
         names.of(Source::Event),
         names.versions(),
@@ -138,6 +159,19 @@ async fn check<DB: TrailDatabase>(
         }
     }
     Ok(())
+}
+
+/// The id of the store whose records are audited.
+async fn store_id<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<String, AuditError> {
+    let schema = names.placed("schema");
+    let store = format!("SELECT store FROM {schema} WHERE version = 1");
+    let rows = DB::query(connection, store, LOOKING).await?;
+    let store = rows.first().map(|row| row.text(0));
+    let store = store.transpose().map_err(damaged)?.flatten();
+    Ok(store.ok_or_else(|| damaged("the store has no id".into()))?)
 }
 
 fn broken(object: String, flaw: &'static str) -> AuditError {

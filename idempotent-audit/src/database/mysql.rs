@@ -14,6 +14,7 @@ use sqlx::{
 
 use super::{Object, TrailDatabase, Types, trigger, written};
 use crate::{
+    entry::{Sealed, hex, listed},
     error::AuditError,
     names::Names,
     source::{Change, Source, Words},
@@ -67,13 +68,37 @@ impl TrailDatabase for MySql {
         options: " ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     };
 
+    const BEFORE_SEALING: Option<&'static str> =
+        Some("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    const BEGIN_SEALING: &'static str = "START TRANSACTION";
+    const LOCKED: &'static str = " FOR UPDATE NOWAIT";
     const SHARED: &'static str = " LOCK IN SHARE MODE";
     const LAST_NUMBER: &'static str = "LAST_INSERT_ID()";
     const DUAL: &'static str = " FROM DUAL";
 
     fn open_index(names: &Names) -> String {
         let entries = names.entries();
-        format!("ALTER TABLE {entries} ADD KEY {entries}_open (batch)")
+        format!("ALTER TABLE {entries} ADD KEY {entries}_open (batch, number)")
+    }
+
+    /// Both servers read a list of rows from JSON. Along the index of open entries, they would wait
+    /// for those that are not committed yet.
+    fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String {
+        let rows = listed(entries, |place, sealed| {
+            format!(
+                "[{}, {place}, \"{}\"]",
+                sealed.entry.number(),
+                hex(&sealed.leaf)
+            )
+        });
+        let table = names.entries();
+        format!(
+            "UPDATE JSON_TABLE('[{rows}]', '$[*]' COLUMNS (
+                 number BIGINT PATH '$[0]', place BIGINT PATH '$[1]', leaf CHAR(64) PATH '$[2]')) AS sealed
+             STRAIGHT_JOIN {table} AS entry FORCE INDEX (PRIMARY) ON entry.number = sealed.number
+             SET entry.batch = {batch}, entry.place = sealed.place, entry.leaf = UNHEX(sealed.leaf)
+             WHERE entry.batch IS NULL"
+        )
     }
 
     fn objects(names: &Names, source: Source) -> Vec<Object> {

@@ -10,6 +10,7 @@ use sqlx::{Connection as _, Postgres, postgres::PgConnection};
 
 use super::{Object, TrailDatabase, Types, written};
 use crate::{
+    entry::{Sealed, listed},
     error::AuditError,
     names::Names,
     source::{Change, Source, Words},
@@ -58,12 +59,27 @@ impl TrailDatabase for Postgres {
         options: "",
     };
 
+    const BEGIN_SEALING: &'static str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    const LOCKED: &'static str = " FOR UPDATE NOWAIT";
     const SHARED: &'static str = " FOR SHARE";
     const LAST_NUMBER: &'static str = "lastval()";
 
     fn open_index(names: &Names) -> String {
         let (entries, index) = (names.entries(), names.plain("audit_open"));
-        format!("CREATE INDEX IF NOT EXISTS {index} ON {entries} (number) WHERE batch IS NULL")
+        format!("CREATE INDEX IF NOT EXISTS {index} ON {entries} (batch, number)")
+    }
+
+    fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String {
+        let rows = listed(entries, |place, sealed| {
+            let (number, leaf) = (sealed.entry.number(), Self::bytes(&sealed.leaf));
+            format!("({number}::bigint, {place}::bigint, {leaf})")
+        });
+        let table = names.entries();
+        format!(
+            "UPDATE {table} AS entry SET batch = {batch}, place = sealed.place, leaf = sealed.leaf
+             FROM (VALUES {rows}) AS sealed (number, place, leaf)
+             WHERE entry.number = sealed.number AND entry.batch IS NULL"
+        )
     }
 
     fn objects(names: &Names, source: Source) -> Vec<Object> {

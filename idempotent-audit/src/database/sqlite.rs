@@ -10,6 +10,7 @@ use sqlx::{Sqlite, SqliteConnection};
 
 use super::{Object, TrailDatabase, Types, trigger, written};
 use crate::{
+    entry::{Sealed, listed},
     error::AuditError,
     names::Names,
     source::{Change, Source, Words},
@@ -54,13 +55,50 @@ impl TrailDatabase for Sqlite {
         options: " STRICT",
     };
 
+    const HASHES_LATE: bool = true;
+    const SEALED_AT_ONCE: usize = 200;
+    const BEGIN_SEALING: &'static str = "BEGIN IMMEDIATE";
+    const LOCKED: &'static str = "";
     const SHARED: &'static str = "";
     const LAST_NUMBER: &'static str = "last_insert_rowid()";
 
     fn open_index(names: &Names) -> String {
         let entries = names.entries();
+        format!("CREATE INDEX IF NOT EXISTS {entries}_open ON {entries} (batch, number)")
+    }
+
+    /// They hold outcomes, of which a few may be large.
+    fn open_entries(names: &Names, columns: &str) -> String {
+        const ROOM: usize = 4 * 1024 * 1024;
+        let (entries, limit) = (names.entries(), Self::SEALED_AT_ONCE);
+        let bytes = "coalesce(length(outcome_hash), 0) + coalesce(length(hash_before), 0)";
         format!(
-            "CREATE INDEX IF NOT EXISTS {entries}_open ON {entries} (number) WHERE batch IS NULL"
+            "SELECT {columns} FROM {entries} WHERE number IN (
+                 SELECT number FROM (
+                     SELECT number, {bytes} AS own, sum({bytes}) OVER (ORDER BY number) AS sum FROM (
+                         SELECT * FROM {entries} WHERE batch IS NULL ORDER BY number LIMIT {limit}))
+                 WHERE sum - own < {ROOM})
+             ORDER BY number"
+        )
+    }
+
+    /// The hashes take the place of the bytes.
+    fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String {
+        let bytes = |sealed: &Sealed, field| match sealed.entry.bytes_of(field) {
+            Some(bytes) => Self::bytes(bytes),
+            None => "NULL".to_owned(),
+        };
+        let rows = listed(entries, |place, sealed| {
+            let [record, hash, before] =
+                ["record", "outcome_hash", "hash_before"].map(|field| bytes(sealed, field));
+            let (number, leaf) = (sealed.entry.number(), Self::bytes(&sealed.leaf));
+            format!("({number}, {place}, {leaf}, {record}, {hash}, {before})")
+        });
+        let table = names.entries();
+        format!(
+            "UPDATE {table} SET batch = {batch}, place = column2, leaf = column3, record = column4,
+                 outcome_hash = column5, hash_before = column6
+             FROM (VALUES {rows}) WHERE {table}.number = column1 AND batch IS NULL"
         )
     }
 

@@ -6,4 +6,5 @@ mod harness;
 mod broken;
 mod entries;
 mod made;
+mod sealed;
 mod watched;

@@ -26,7 +26,17 @@ CREATE TABLE IF NOT EXISTS idempotent_audit (
     leaf VARBINARY(256)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 //
-ALTER TABLE idempotent_audit ADD KEY idempotent_audit_open (batch)
+ALTER TABLE idempotent_audit ADD KEY idempotent_audit_open (batch, number)
+//
+CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
+    batch BIGINT NOT NULL PRIMARY KEY,
+    format BIGINT NOT NULL,
+    entries BIGINT NOT NULL,
+    root VARBINARY(32) NOT NULL,
+    previous VARBINARY(32) NOT NULL,
+    sealed BIGINT NOT NULL,
+    hash VARBINARY(32) NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 //
 CREATE TABLE IF NOT EXISTS idempotent_audit_outcomes (
     number BIGINT NOT NULL PRIMARY KEY,

@@ -27,7 +27,16 @@ BEGIN
     place bigint,
     leaf bytea
 )$made$, '@schema@.', place);
-    EXECUTE replace($made$CREATE INDEX IF NOT EXISTS idempotent_audit_open ON @schema@.idempotent_audit (number) WHERE batch IS NULL$made$, '@schema@.', place);
+    EXECUTE replace($made$CREATE INDEX IF NOT EXISTS idempotent_audit_open ON @schema@.idempotent_audit (batch, number)$made$, '@schema@.', place);
+    EXECUTE replace($made$CREATE TABLE IF NOT EXISTS @schema@.idempotent_audit_seals (
+    batch bigint NOT NULL PRIMARY KEY,
+    format bigint NOT NULL,
+    entries bigint NOT NULL,
+    root bytea NOT NULL,
+    previous bytea NOT NULL,
+    sealed bigint NOT NULL,
+    hash bytea NOT NULL
+)$made$, '@schema@.', place);
     EXECUTE replace($made$CREATE TABLE IF NOT EXISTS @schema@.idempotent_audit_outcomes (
     number bigint NOT NULL PRIMARY KEY,
     outcome bytea NOT NULL

@@ -24,7 +24,16 @@ CREATE TABLE IF NOT EXISTS idempotent_audit (
     place INTEGER,
     leaf BLOB
 ) STRICT;
-CREATE INDEX IF NOT EXISTS idempotent_audit_open ON idempotent_audit (number) WHERE batch IS NULL;
+CREATE INDEX IF NOT EXISTS idempotent_audit_open ON idempotent_audit (batch, number);
+CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
+    batch INTEGER NOT NULL PRIMARY KEY,
+    format INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    sealed INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS idempotent_audit_outcomes (
     number INTEGER NOT NULL PRIMARY KEY,
     outcome BLOB NOT NULL

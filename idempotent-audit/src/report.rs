@@ -1,0 +1,51 @@
+//! The result of a verification.
+
+/// The way in which a trail is not what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DivergenceKind {
+    /// A field of a sealed entry changed.
+    Content,
+    /// An entry is not in its place.
+    Place,
+    /// An entry or a seal is missing, or one was added.
+    Gap,
+    /// A seal does not follow the one before, or has another hash.
+    Link,
+    /// The last seals are missing.
+    MissingTail,
+    /// The chain was made anew: an anchor has another root.
+    Remade,
+    /// An entry that is older than an hour was never sealed.
+    NeverSealed,
+    /// A record is not what its last entry says, or an entry does not follow the one before.
+    Unaudited,
+}
+
+/// The first place where a trail is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Divergence {
+    /// In which way.
+    pub kind: DivergenceKind,
+    /// The batch, where it is one.
+    pub batch: Option<i64>,
+    /// The number of the entry, where it is known.
+    pub number: Option<i64>,
+    /// The record, as hexadecimal digits, where it is one.
+    pub record: Option<String>,
+}
+
+/// The result of a verification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many batches hold.
+    pub batches: u64,
+    /// How many entries these have.
+    pub entries: u64,
+    /// The last batch up to which an anchor holds: nobody has changed these. 0 without an anchor.
+    pub anchored: i64,
+    /// The first divergence; `None` if there is none.
+    pub divergence: Option<Divergence>,
+}

@@ -1,0 +1,248 @@
+//! Verification: the first place where a trail is not what it was, and in which way.
+
+use idempotent_runtime::{__audit::Row, StoreError, Time};
+
+use crate::{
+    anchor::Anchor,
+    database::TrailDatabase,
+    entry::{Entry, columns},
+    error::AuditError,
+    merkle::Tree,
+    names::Names,
+    report::{Divergence, DivergenceKind, Report},
+    seal::{COLUMNS, Seal, damaged},
+    unaudited,
+};
+
+const VERIFYING: &str = "verifying the audit";
+
+/// How many seals are read at once.
+const PAGE: i64 = 1_000;
+
+/// How long a transaction may be open before its entry counts as one that was put there, in
+/// microseconds.
+const LATE: i64 = 3_600_000_000;
+
+/// The part of a trail that is verified, and the anchors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+    pub(crate) sealed_from: Option<Time>,
+    pub(crate) sealed_to: Option<Time>,
+    pub(crate) anchors: Vec<Anchor>,
+}
+
+impl Asked {
+    fn is_whole(&self) -> bool {
+        self.from.is_none()
+            && self.to.is_none()
+            && self.sealed_from.is_none()
+            && self.sealed_to.is_none()
+    }
+
+    /// The condition for the seals of this part.
+    fn condition(&self) -> String {
+        let mut all = vec!["batch > 0".to_owned()];
+        all.extend(self.from.map(|batch| format!("batch >= {batch}")));
+        all.extend(self.to.map(|batch| format!("batch <= {batch}")));
+        let time = |time: Time| time.as_micros();
+        all.extend(self.sealed_from.map(|it| format!("sealed >= {}", time(it))));
+        all.extend(self.sealed_to.map(|it| format!("sealed <= {}", time(it))));
+        all.join(" AND ")
+    }
+}
+
+/// Finds the first divergence.
+pub(crate) async fn verify<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    asked: &Asked,
+) -> Result<Report, AuditError> {
+    let mut report = Report::default();
+    let mut chain = Chain {
+        names,
+        asked,
+        before: None,
+        report: &mut report,
+    };
+    let mut divergence = chain.walk::<DB>(connection).await?;
+    if divergence.is_none() {
+        divergence = chain.end::<DB>(connection).await?;
+    }
+    if divergence.is_none() && asked.is_whole() {
+        divergence = unaudited::find::<DB>(connection, names).await?;
+    }
+    report.divergence = divergence;
+    Ok(report)
+}
+
+struct Chain<'a> {
+    names: &'a Names,
+    asked: &'a Asked,
+    before: Option<Seal>,
+    report: &'a mut Report,
+}
+
+fn at(kind: DivergenceKind, batch: i64) -> Divergence {
+    Divergence {
+        kind,
+        batch: Some(batch),
+        number: None,
+        record: None,
+    }
+}
+
+impl Chain<'_> {
+    async fn walk<DB: TrailDatabase>(
+        &mut self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<Divergence>, AuditError> {
+        let (seals, condition) = (self.names.seals(), self.asked.condition());
+        let first = format!("SELECT min(batch) FROM {seals} WHERE {condition}");
+        let first = number::<DB>(connection, first).await?.unwrap_or(1);
+        self.before = self.seal::<DB>(connection, first - 1).await?;
+        // The first batch follows one that is there, or the part begins where the chain does.
+        let mut last = first - 1;
+        loop {
+            let page = format!(
+                "SELECT {COLUMNS} FROM {seals} WHERE batch > {last} AND {condition} ORDER BY batch LIMIT {PAGE}"
+            );
+            let rows = DB::query(connection, page, VERIFYING).await?;
+            let page = rows.iter().map(|row| Seal::read(row).map_err(damaged));
+            let page: Vec<_> = page.collect::<Result<_, StoreError>>()?;
+            let Some(end) = page.last() else {
+                return Ok(None);
+            };
+            last = end.batch;
+            for seal in page {
+                if let Some(found) = self.link(&seal) {
+                    return Ok(Some(found));
+                }
+                if let Some(found) = self.batch::<DB>(connection, &seal).await? {
+                    return Ok(Some(found));
+                }
+                self.report.batches += 1;
+                self.report.entries += u64::try_from(seal.entries).unwrap_or(0);
+                self.before = Some(seal);
+            }
+        }
+    }
+
+    async fn seal<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+        batch: i64,
+    ) -> Result<Option<Seal>, AuditError> {
+        let look = format!(
+            "SELECT {COLUMNS} FROM {} WHERE batch = {batch}",
+            self.names.seals()
+        );
+        let rows = DB::query(connection, look, VERIFYING).await?;
+        let seal = rows.first().map(|row| Seal::read(row).map_err(damaged));
+        Ok(seal.transpose()?)
+    }
+
+    /// Holds a seal against the one before, and against the anchors.
+    fn link(&mut self, seal: &Seal) -> Option<Divergence> {
+        let before = self.before.as_ref();
+        let expected = before.map_or(seal.batch, |before| before.batch + 1);
+        if before.is_none() || seal.batch != expected {
+            return Some(at(DivergenceKind::Gap, expected));
+        }
+        let follows = before.is_some_and(|before| before.hash == seal.previous);
+        if !follows || seal.hash != seal.computed() {
+            return Some(at(DivergenceKind::Link, seal.batch));
+        }
+        let mut anchors = self.asked.anchors.iter();
+        if let Some(anchor) = anchors.find(|anchor| anchor.size() == seal.batch) {
+            if anchor.root()[..] != seal.hash[..] {
+                return Some(at(DivergenceKind::Remade, seal.batch));
+            }
+            self.report.anchored = seal.batch;
+        }
+        None
+    }
+
+    /// Holds the entries of a batch against its seal.
+    async fn batch<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+        seal: &Seal,
+    ) -> Result<Option<Divergence>, AuditError> {
+        let Seal { batch, entries, .. } = seal;
+        let text = format!(
+            "SELECT place, leaf, {} FROM {} WHERE batch = {batch} ORDER BY number LIMIT {}",
+            columns(),
+            self.names.entries(),
+            entries.saturating_add(1)
+        );
+        let rows = DB::query(connection, text, VERIFYING).await?;
+        if i64::try_from(rows.len()).ok() != Some(*entries) {
+            return Ok(Some(at(DivergenceKind::Gap, *batch)));
+        }
+        let mut tree = Tree::default();
+        for (expected, row) in (0..).zip(&rows) {
+            let entry = Entry::read(row, 2).map_err(damaged)?;
+            let found = |kind| {
+                let number = Some(entry.number());
+                Some(Divergence {
+                    number,
+                    ..at(kind, *batch)
+                })
+            };
+            if row.number(0).map_err(damaged)? != Some(expected) {
+                return Ok(found(DivergenceKind::Place));
+            }
+            let leaf = entry.leaf();
+            if row.bytes(1).map_err(damaged)?.as_deref() != Some(&leaf[..]) {
+                return Ok(found(DivergenceKind::Content));
+            }
+            tree.push(leaf);
+        }
+        let holds = tree.root()[..] == seal.root[..];
+        Ok((!holds).then(|| at(DivergenceKind::Content, *batch)))
+    }
+
+    /// Looks behind the last seal.
+    async fn end<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<Divergence>, AuditError> {
+        let last = self.before.as_ref().map_or(0, |seal| seal.batch);
+        let is_open = self.asked.to.is_none() && self.asked.sealed_to.is_none();
+        if !is_open {
+            return Ok(None);
+        }
+        let entries = self.names.entries();
+        let beyond = format!("SELECT min(batch) FROM {entries} WHERE batch > {last}");
+        if let Some(batch) = number::<DB>(connection, beyond).await? {
+            return Ok(Some(at(DivergenceKind::MissingTail, batch)));
+        }
+        let mut anchors = self.asked.anchors.iter();
+        if let Some(anchor) = anchors.find(|anchor| anchor.size() > last) {
+            return Ok(Some(at(DivergenceKind::MissingTail, anchor.size())));
+        }
+        let sealed = self.before.as_ref().map_or(0, |seal| seal.sealed);
+        let never = format!(
+            "SELECT min(number) FROM {entries} WHERE batch IS NULL AND written < {}",
+            sealed.saturating_sub(LATE)
+        );
+        let never = number::<DB>(connection, never).await?;
+        Ok(never.map(|number| Divergence {
+            kind: DivergenceKind::NeverSealed,
+            batch: None,
+            number: Some(number),
+            record: None,
+        }))
+    }
+}
+
+async fn number<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    text: String,
+) -> Result<Option<i64>, AuditError> {
+    let rows = DB::query(connection, text, VERIFYING).await?;
+    let number = rows.first().map(|row| row.number(0)).transpose();
+    Ok(number.map_err(damaged)?.flatten())
+}
