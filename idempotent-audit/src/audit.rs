@@ -1,6 +1,6 @@
 //! The front: an audit over a pool.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
@@ -10,11 +10,12 @@ use idempotent_runtime::{
 
 use crate::{
     anchor::Anchor,
+    asked::Asked,
     error::AuditError,
+    export::Manifest,
     names::Names,
     report::Report,
     trail::{Over, Trail},
-    verify::Asked,
 };
 
 /// A trail that stands: its triggers are there, are enabled, and have the text of this build.
@@ -126,7 +127,7 @@ impl Audit {
         Ok(SealTask(tokio::spawn(sealing)))
     }
 
-    /// Begins to verify the trail: all of it, unless a part is named.
+    /// Begins to verify the trail, or to export it: all of it, unless a part is named.
     pub fn verify(&self) -> Verify<'_> {
         Verify {
             audit: self,
@@ -165,9 +166,9 @@ impl Drop for SealTask {
     }
 }
 
-/// A verification that is being set up.
+/// A part of a trail that is to be verified or exported.
 #[derive(Clone, Debug)]
-#[must_use = "a verification does nothing until `run` is called"]
+#[must_use = "it does nothing until `run` or `export` is called"]
 pub struct Verify<'a> {
     audit: &'a Audit,
     asked: Asked,
@@ -191,6 +192,25 @@ impl Verify<'_> {
         anchors(it, anchors: impl IntoIterator<Item = Anchor>) {
             it.asked.anchors.extend(anchors);
         }
+    }
+
+    /// Writes the sealed entries and their seals as JSON Lines, batch after batch. The manifest
+    /// belongs into a file beside them. `verify_export.py` of this crate verifies both, and shares
+    /// no code with it. Entries that are open are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer, a field cannot be read, or a line
+    /// cannot be written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has written some of the lines, and no manifest.
+    pub async fn export(self, lines: &mut (impl io::Write + Send)) -> Result<Manifest, AuditError> {
+        let audit = self.audit;
+        let mut write = |line: &str| lines.write_all(line.as_bytes());
+        let exported = audit.trail.export(&audit.names, &self.asked, &mut write);
+        exported.await
     }
 
     /// Finds the first divergence. Only the whole trail is held against the records, too.

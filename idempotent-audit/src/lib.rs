@@ -11,10 +11,12 @@
 )]
 
 mod anchor;
+mod asked;
 mod audit;
 mod database;
 mod entry;
 mod error;
+mod export;
 mod merkle;
 mod names;
 mod report;
@@ -29,5 +31,6 @@ pub use crate::{
     anchor::{Anchor, NoAnchor},
     audit::{Audit, AuditBuilder, SealTask, Verify},
     error::AuditError,
+    export::Manifest,
     report::{Divergence, DivergenceKind, Report},
 };

@@ -5,6 +5,7 @@ use sqlx::{Connection as _, pool::PoolConnection};
 
 use crate::{
     anchor::Anchor,
+    asked::Asked,
     database::TrailDatabase,
     entry::{Entry, Sealed, Value, columns, encode},
     error::AuditError,
@@ -111,6 +112,25 @@ impl Seal {
     }
 }
 
+/// The next seals of a part, in their order.
+pub(crate) async fn seals_after<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    asked: &Asked,
+    last: Option<i64>,
+) -> Result<Vec<Seal>, StoreError> {
+    /// How many are read at once.
+    const PAGE: u32 = 1_000;
+    let (seals, condition) = (names.seals(), asked.condition());
+    let after = last.unwrap_or(0);
+    let page = format!(
+        "SELECT {COLUMNS} FROM {seals} WHERE batch > {after} AND {condition} ORDER BY batch LIMIT {PAGE}"
+    );
+    let rows = DB::query(connection, page, "reading the seals of the audit").await?;
+    let page = rows.iter().map(|row| Seal::read(row).map_err(damaged));
+    page.collect()
+}
+
 pub(crate) fn damaged(error: BoxError) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, SEALING).with_source(error)
 }
@@ -135,12 +155,29 @@ pub(crate) async fn seal_batch<DB: TrailDatabase>(
     }
     let begun = connection.begin_with(DB::BEGIN_SEALING).await;
     let mut transaction = begun.map_err(failed)?;
-    let Some((before, now)) = last_seal::<DB>(&mut transaction, names).await? else {
+    let sealed = seal_in::<DB>(&mut transaction, names, read).await;
+    // Dropped, it would keep its locks until the connection is used again.
+    let ended = match sealed {
+        Ok(1..) => transaction.commit().await,
+        _ => transaction.rollback().await,
+    };
+    let sealed = sealed?;
+    ended.map_err(failed)?;
+    Ok(sealed)
+}
+
+/// The same in a transaction, which is to be rolled back unless anything was sealed.
+async fn seal_in<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    read: Option<Vec<Sealed>>,
+) -> Result<usize, AuditError> {
+    let Some((before, now)) = last_seal::<DB>(connection, names).await? else {
         return Ok(0);
     };
     let entries = match read {
         Some(read) => read,
-        None => open_entries::<DB>(&mut transaction, names).await?,
+        None => open_entries::<DB>(connection, names).await?,
     };
     if entries.is_empty() {
         return Ok(0);
@@ -154,21 +191,17 @@ pub(crate) async fn seal_batch<DB: TrailDatabase>(
         DB::place_entries(names, seal.batch, &entries),
         seal.insert::<DB>(names),
     ];
-    DB::query(&mut transaction, text.join("; "), SEALING).await?;
-    let count = format!(
-        "SELECT count(*) FROM {} WHERE batch = {}",
-        names.entries(),
-        seal.batch
-    );
-    let rows = DB::query(&mut transaction, count, SEALING).await?;
+    DB::query(connection, text.join("; "), SEALING).await?;
+    let (table, batch) = (names.entries(), seal.batch);
+    let count = format!("SELECT count(*) FROM {table} WHERE batch = {batch}");
+    let rows = DB::query(connection, count, SEALING).await?;
     let count = rows.first().map(|row| row.number(0));
     let count = count.transpose().map_err(damaged)?.flatten();
-    if count != Some(seal.entries) {
-        // Another one was quicker: its places stand, and ours are undone.
-        return Ok(0);
-    }
-    transaction.commit().await.map_err(failed)?;
-    Ok(entries.len())
+    // If another one was quicker, its places stand.
+    Ok(match count == Some(seal.entries) {
+        true => entries.len(),
+        false => 0,
+    })
 }
 
 /// The last seal, locked, and the time; `None` if another sealer has it.

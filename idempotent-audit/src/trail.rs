@@ -8,14 +8,16 @@ use sqlx::{Pool, pool::PoolConnection};
 
 use crate::{
     anchor::Anchor,
+    asked::Asked,
     database::{Object, TrailDatabase, found},
     error::AuditError,
+    export::{Manifest, Write, export},
     names::Names,
     report::Report,
     seal::{anchor, seal_batch},
     source::Source,
     tables::{made, noted, script, tables},
-    verify::{Asked, verify},
+    verify::verify,
 };
 
 /// How often a change of tables is tried that finds one locked, and how long each try waits.
@@ -42,6 +44,12 @@ pub(crate) trait Trail: Send + Sync {
     async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
     async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError>;
     async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError>;
+    async fn export(
+        &self,
+        names: &Names,
+        asked: &Asked,
+        write: Write<'_>,
+    ) -> Result<Manifest, AuditError>;
     fn script(&self, names: &Names) -> String;
 }
 
@@ -111,6 +119,19 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         let names = &names.at(DB::place(&mut connection, names).await?);
         let store = store_id::<DB>(&mut connection, names).await?;
         anchor::<DB>(&mut connection, names, &store).await
+    }
+
+    async fn export(
+        &self,
+        names: &Names,
+        asked: &Asked,
+        write: Write<'_>,
+    ) -> Result<Manifest, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        let store = store_id::<DB>(&mut connection, names).await?;
+        let anchor = anchor::<DB>(&mut connection, names, &store).await?;
+        export::<DB>(&mut connection, names, (asked, anchor), write).await
     }
 
     fn script(&self, names: &Names) -> String {

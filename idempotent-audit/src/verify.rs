@@ -1,57 +1,24 @@
 //! Verification: the first place where a trail is not what it was, and in which way.
 
-use idempotent_runtime::{__audit::Row, StoreError, Time};
+use idempotent_runtime::__audit::Row;
 
 use crate::{
-    anchor::Anchor,
+    asked::Asked,
     database::TrailDatabase,
     entry::{Entry, columns},
     error::AuditError,
     merkle::Tree,
     names::Names,
     report::{Divergence, DivergenceKind, Report},
-    seal::{COLUMNS, Seal, damaged},
+    seal::{COLUMNS, Seal, damaged, seals_after},
     unaudited,
 };
 
 const VERIFYING: &str = "verifying the audit";
 
-/// How many seals are read at once.
-const PAGE: i64 = 1_000;
-
 /// How long a transaction may be open before its entry counts as one that was put there, in
 /// microseconds.
 const LATE: i64 = 3_600_000_000;
-
-/// The part of a trail that is verified, and the anchors.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
-    pub(crate) from: Option<i64>,
-    pub(crate) to: Option<i64>,
-    pub(crate) sealed_from: Option<Time>,
-    pub(crate) sealed_to: Option<Time>,
-    pub(crate) anchors: Vec<Anchor>,
-}
-
-impl Asked {
-    fn is_whole(&self) -> bool {
-        self.from.is_none()
-            && self.to.is_none()
-            && self.sealed_from.is_none()
-            && self.sealed_to.is_none()
-    }
-
-    /// The condition for the seals of this part.
-    fn condition(&self) -> String {
-        let mut all = vec!["batch > 0".to_owned()];
-        all.extend(self.from.map(|batch| format!("batch >= {batch}")));
-        all.extend(self.to.map(|batch| format!("batch <= {batch}")));
-        let time = |time: Time| time.as_micros();
-        all.extend(self.sealed_from.map(|it| format!("sealed >= {}", time(it))));
-        all.extend(self.sealed_to.map(|it| format!("sealed <= {}", time(it))));
-        all.join(" AND ")
-    }
-}
 
 /// Finds the first divergence.
 pub(crate) async fn verify<DB: TrailDatabase>(
@@ -102,19 +69,13 @@ impl Chain<'_> {
         let first = format!("SELECT min(batch) FROM {seals} WHERE {condition}");
         let first = number::<DB>(connection, first).await?.unwrap_or(1);
         self.before = self.seal::<DB>(connection, first - 1).await?;
-        // The first batch follows one that is there, or the part begins where the chain does.
-        let mut last = first - 1;
+        let mut last = None;
         loop {
-            let page = format!(
-                "SELECT {COLUMNS} FROM {seals} WHERE batch > {last} AND {condition} ORDER BY batch LIMIT {PAGE}"
-            );
-            let rows = DB::query(connection, page, VERIFYING).await?;
-            let page = rows.iter().map(|row| Seal::read(row).map_err(damaged));
-            let page: Vec<_> = page.collect::<Result<_, StoreError>>()?;
+            let page = seals_after::<DB>(connection, self.names, self.asked, last).await?;
             let Some(end) = page.last() else {
                 return Ok(None);
             };
-            last = end.batch;
+            last = Some(end.batch);
             for seal in page {
                 if let Some(found) = self.link(&seal) {
                     return Ok(Some(found));

@@ -27,7 +27,9 @@ async fn each_trigger_that_is_missing_is_missed<DB: Place>(shop: Shop<DB>) {
     };
     let triggers = shop.by_hand(triggers).await.expect("triggers");
     assert!(triggers.len() >= 13, "{}", triggers.len());
-    for trigger in &triggers {
+    // MariaDB takes its time to make one.
+    let each = if DB::NAME == "MySQL" { 5 } else { 1 };
+    for trigger in triggers.iter().step_by(each) {
         let text = |place| {
             idempotent_runtime::__audit::Row::text(trigger, place)
                 .ok()

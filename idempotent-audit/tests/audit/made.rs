@@ -14,6 +14,7 @@ on_every_database![
     older_records_get_an_entry_each,
     without_the_store_there_is_nothing_to_audit,
     an_outbox_that_comes_later_is_audited_by_the_next_migration,
+    a_trail_is_made_beside_an_open_transaction_under_traffic,
 ];
 
 async fn pay<DB: Place>(shop: &Shop<DB>, key: &str) {
@@ -82,23 +83,68 @@ async fn the_scripts_stay_as_they_are() {
     expect_file!["golden/sqlite.sql"].assert_eq(&script(Sqlite::audit(sqlite)));
 }
 
-/// Runs a script by the client of a server.
-fn run_by(program: &str, arguments: &[&str], script: &str) {
+/// The path of a program that comes with a server.
+pub(crate) fn program(name: &str) -> PathBuf {
     let folders = url("IDEMPOTENT_TEST_PROGRAMS");
-    let programs = folders
+    let mut programs = folders
         .split(':')
-        .map(|folder| PathBuf::from(folder).join(program));
-    let program = programs
-        .into_iter()
-        .find(|program| program.exists())
-        .expect(program);
-    let mut run = Command::new(program);
+        .map(|folder| PathBuf::from(folder).join(name));
+    programs.find(|program| program.exists()).expect(name)
+}
+
+/// Runs a script by the client of a server.
+pub(crate) fn run_by(client: &str, arguments: &[&str], script: &str) {
+    let mut run = Command::new(program(client));
     let run = run.args(arguments).stdin(std::process::Stdio::piped());
+    let run = run.stdout(std::process::Stdio::null());
     let mut running = run.spawn().expect("it starts");
     let mut input = running.stdin.take().expect("an input");
     std::io::Write::write_all(&mut input, script.as_bytes()).expect("it reads");
     drop(input);
     assert!(running.wait().expect("it ends").success());
+}
+
+/// The arguments by which the programs of MariaDB reach the server; the last one is the database.
+pub(crate) fn arguments_of_mariadb() -> [String; 4] {
+    let server = url("IDEMPOTENT_TEST_MARIADB_URL");
+    let server = server.trim_start_matches("mysql://idempotent@127.0.0.1:");
+    let (port, database) = server.split_once('/').expect("an address");
+    let port = format!("--port={port}");
+    ["--host=127.0.0.1", &port, "--user=idempotent", database].map(str::to_owned)
+}
+
+/// A transaction that keeps a table in use delays it, and calls go on.
+async fn a_trail_is_made_beside_an_open_transaction_under_traffic<DB: Place>(shop: Shop<DB>) {
+    pay(&shop, "there").await;
+    let mut open = shop.pool.begin().await.expect("a transaction");
+    let hold = match DB::NAME {
+        "PostgreSQL" => "LOCK TABLE {p}records IN ROW EXCLUSIVE MODE",
+        "SQLite" => "UPDATE {p}records SET holder = 'somebody'",
+        _ => "SELECT count(*) FROM {p}records",
+    };
+    let hold = hold.replace("{p}", &shop.prefix);
+    DB::query(&mut open, hold, "holding")
+        .await
+        .expect("it is held");
+    let audit = shop.audit();
+    let (made, ()) = tokio::join!(audit.migrate(), async {
+        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(3);
+        let mut key = 0;
+        while tokio::time::Instant::now() < until {
+            if DB::IS_SQLITE {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            } else {
+                pay(&shop, &key.to_string()).await;
+            }
+            key += 1;
+        }
+        open.rollback().await.expect("it ends");
+    });
+    assert_eq!(made, Ok(()));
+    let audit = shop.audit().connect().await.expect("it stands");
+    while audit.seal().await.expect("it seals") > 0 {}
+    let report = audit.verify().run().await.expect("it can be read");
+    assert_eq!(report.divergence, None, "{report:?}");
 }
 
 #[tokio::test]
@@ -120,13 +166,9 @@ async fn postgres_a_script_makes_the_same_trail() {
 async fn mariadb_a_script_makes_the_same_trail() {
     let shop = Shop::<MySql>::new().await;
     let script = shop.audit().ddl().expect("a prefix");
-    let server = url("IDEMPOTENT_TEST_MARIADB_URL");
-    let server = server.trim_start_matches("mysql://idempotent@127.0.0.1:");
-    let (port, database) = server.split_once('/').expect("an address");
-    let port = format!("--port={port}");
     run_by(
         "mariadb",
-        &["--host=127.0.0.1", &port, "--user=idempotent", database],
+        &arguments_of_mariadb().each_ref().map(String::as_str),
         &script,
     );
     shop.audit().connect().await.expect("it stands");

@@ -6,5 +6,7 @@ mod harness;
 mod broken;
 mod entries;
 mod made;
+mod moved;
 mod sealed;
+mod tampered;
 mod watched;

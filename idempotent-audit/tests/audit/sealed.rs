@@ -1,28 +1,23 @@
-//! A trail is sealed beside calls, and each change of what was sealed is found by its kind.
+//! A trail is sealed beside calls, verified, and exported.
 
 use std::time::Duration;
 
-use idempotent_audit::{Anchor, Audit, DivergenceKind, Report};
+use idempotent_audit::{Audit, DivergenceKind, Report};
 use idempotent_runtime::{Error, step};
 
 use crate::harness::{Place, Shop};
 
 on_every_database![
     a_trail_that_was_sealed_holds,
-    each_change_of_a_sealed_entry_is_found,
-    each_change_of_a_seal_is_found,
-    entries_that_were_removed_added_or_moved_are_found,
-    a_tail_that_was_cut_off_is_found,
-    a_chain_that_was_made_anew_is_found_by_an_anchor,
-    an_entry_that_was_never_sealed_is_found,
-    a_change_without_an_entry_is_found,
     two_sealers_seal_each_entry_once,
     a_late_commit_falls_into_a_later_batch,
     a_part_of_a_trail_is_verified_alone,
     a_storm_leaves_a_trail_that_holds,
+    an_export_is_verified_by_a_script_that_shares_no_code,
+    calls_go_on_beside_a_sealer_that_sleeps,
 ];
 
-async fn pay<DB: Place>(shop: &Shop<DB>, key: &str) {
+pub(crate) async fn pay<DB: Place>(shop: &Shop<DB>, key: &str) {
     let call = shop.idem.call("payments.charge").key(key);
     let body = async |_| {
         step("gateway", async |_| Ok::<_, Error>(3_u64))
@@ -38,7 +33,7 @@ async fn connect<DB: Place>(shop: &Shop<DB>) -> Audit {
 }
 
 /// A shop with three batches, of three entries each.
-async fn sealed<DB: Place>(shop: Shop<DB>) -> (Shop<DB>, Audit) {
+pub(crate) async fn sealed<DB: Place>(shop: Shop<DB>) -> (Shop<DB>, Audit) {
     let shop = shop.audited().await;
     let audit = connect(&shop).await;
     for key in ["a", "b", "c"] {
@@ -48,12 +43,12 @@ async fn sealed<DB: Place>(shop: Shop<DB>) -> (Shop<DB>, Audit) {
     (shop, audit)
 }
 
-async fn report(audit: &Audit) -> Report {
+pub(crate) async fn report(audit: &Audit) -> Report {
     audit.verify().run().await.expect("it can be read")
 }
 
 #[track_caller]
-fn assert_found(report: &Report, kind: DivergenceKind, change: &str) {
+pub(crate) fn assert_found(report: &Report, kind: DivergenceKind, change: &str) {
     let found = report.divergence.as_ref().map(|found| found.kind);
     assert_eq!(found, Some(kind), "{change}: {report:?}");
 }
@@ -79,289 +74,6 @@ async fn a_trail_that_was_sealed_holds<DB: Place>(shop: Shop<DB>) {
     assert!(audit.seal().await.expect("it seals") >= 11);
     let whole = report(&audit).await;
     assert_eq!(whole.divergence, None, "{whole:?}");
-}
-
-/// Another value for a column.
-fn other<DB: Place>(column: &str) -> String {
-    match column {
-        "record" | "step" | "stream" | "outcome_hash" | "hash_before" => DB::bytes(b"other"),
-        "source" | "kind" | "operation" | "label" | "holder" | "db_user" | "note" | "note_by" => {
-            "'other'".to_owned()
-        }
-        _ => "77".to_owned(),
-    }
-}
-
-const FIELDS: [&str; 20] = [
-    "written",
-    "source",
-    "kind",
-    "record",
-    "operation",
-    "step",
-    "label",
-    "stream",
-    "state_before",
-    "state_after",
-    "attempt",
-    "token",
-    "holder",
-    "db_user",
-    "note",
-    "note_by",
-    "forgettable",
-    "outcome_kind",
-    "outcome_hash",
-    "hash_before",
-];
-
-async fn each_change_of_a_sealed_entry_is_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    let second = shop.entries().await[4].number;
-    for field in FIELDS {
-        let keep = "CREATE TABLE {p}kept AS SELECT * FROM {p}audit";
-        shop.done_by_hand(keep).await;
-        let change = format!(
-            "UPDATE {{p}}audit SET {field} = {} WHERE number = {second}",
-            other::<DB>(field)
-        );
-        shop.done_by_hand(&change).await;
-        let found = report(&audit).await;
-        assert_found(&found, DivergenceKind::Content, field);
-        let found = found.divergence.expect("one");
-        assert_eq!(
-            (found.batch, found.number),
-            (Some(2), Some(second)),
-            "{field}"
-        );
-        let back = format!(
-            "UPDATE {{p}}audit SET {field} = (SELECT {field} FROM {{p}}kept WHERE number = {second}) WHERE number = {second}; DROP TABLE {{p}}kept"
-        );
-        shop.done_by_hand(&back).await;
-    }
-    let moved = format!(
-        "UPDATE {{p}}audit SET leaf = {} WHERE number = {second}",
-        DB::bytes(&[7; 32])
-    );
-    shop.done_by_hand(&moved).await;
-    assert_found(&report(&audit).await, DivergenceKind::Content, "leaf");
-}
-
-async fn each_change_of_a_seal_is_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    for (field, value, kind) in [
-        ("format", "7".to_owned(), DivergenceKind::Link),
-        ("entries", "7".to_owned(), DivergenceKind::Link),
-        ("root", DB::bytes(&[7; 32]), DivergenceKind::Link),
-        ("previous", DB::bytes(&[7; 32]), DivergenceKind::Link),
-        ("sealed", "7".to_owned(), DivergenceKind::Link),
-        ("hash", DB::bytes(&[7; 32]), DivergenceKind::Link),
-        ("batch", "77".to_owned(), DivergenceKind::Gap),
-    ] {
-        shop.done_by_hand("CREATE TABLE {p}kept AS SELECT * FROM {p}audit_seals")
-            .await;
-        shop.done_by_hand(&format!(
-            "UPDATE {{p}}audit_seals SET {field} = {value} WHERE batch = 2"
-        ))
-        .await;
-        assert_found(&report(&audit).await, kind, field);
-        shop.done_by_hand("DELETE FROM {p}audit_seals; INSERT INTO {p}audit_seals SELECT * FROM {p}kept; DROP TABLE {p}kept").await;
-        assert_eq!(report(&audit).await.divergence, None, "{field}");
-    }
-    shop.done_by_hand("DELETE FROM {p}audit_seals WHERE batch = 2")
-        .await;
-    assert_found(
-        &report(&audit).await,
-        DivergenceKind::Gap,
-        "a seal was removed",
-    );
-}
-
-async fn entries_that_were_removed_added_or_moved_are_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    let number = shop.entries().await[4].number;
-    let columns = "batch, place, leaf, written, source, kind, record, operation, step, label, stream, state_before, state_after, attempt, token, holder, db_user, note, note_by, forgettable, outcome_kind, outcome_hash, hash_before";
-    for (change, kind) in [
-        (
-            format!("DELETE FROM {{p}}audit WHERE number = {number}"),
-            DivergenceKind::Gap,
-        ),
-        (
-            format!(
-                "INSERT INTO {{p}}audit ({columns}) SELECT {columns} FROM {{p}}audit WHERE number = {number}"
-            ),
-            DivergenceKind::Gap,
-        ),
-        (
-            "UPDATE {p}audit SET place = 1 - place WHERE batch = 2 AND place < 2".to_owned(),
-            DivergenceKind::Place,
-        ),
-        (
-            format!("UPDATE {{p}}audit SET batch = 3 WHERE number = {number}"),
-            DivergenceKind::Gap,
-        ),
-        (
-            format!("UPDATE {{p}}audit SET batch = NULL, place = NULL WHERE number = {number}"),
-            DivergenceKind::Gap,
-        ),
-    ] {
-        shop.done_by_hand("CREATE TABLE {p}kept AS SELECT * FROM {p}audit")
-            .await;
-        shop.done_by_hand(&change).await;
-        assert_found(&report(&audit).await, kind, &change);
-        let back = match DB::NAME {
-            "PostgreSQL" => {
-                "DELETE FROM {p}audit; INSERT INTO {p}audit OVERRIDING SYSTEM VALUE SELECT * FROM {p}kept; DROP TABLE {p}kept"
-            }
-            _ => {
-                "DELETE FROM {p}audit; INSERT INTO {p}audit SELECT * FROM {p}kept; DROP TABLE {p}kept"
-            }
-        };
-        shop.done_by_hand(back).await;
-        assert_eq!(report(&audit).await.divergence, None, "{change}");
-    }
-}
-
-async fn a_tail_that_was_cut_off_is_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    let anchor = audit
-        .anchor()
-        .await
-        .expect("it can be read")
-        .expect("a chain");
-    shop.done_by_hand("DELETE FROM {p}audit_seals WHERE batch = 3")
-        .await;
-    assert_found(&report(&audit).await, DivergenceKind::MissingTail, "a seal");
-    shop.done_by_hand(
-        "UPDATE {p}audit SET batch = NULL, place = NULL, leaf = NULL WHERE batch = 3",
-    )
-    .await;
-    if !DB::IS_SQLITE {
-        // There the hash of an outcome is taken for the outcome now.
-        let unseen = report(&audit).await.divergence;
-        assert_eq!(unseen, None, "only an anchor tells");
-    }
-    let anchored = audit
-        .verify()
-        .anchors([anchor])
-        .run()
-        .await
-        .expect("it can be read");
-    assert_found(
-        &anchored,
-        DivergenceKind::MissingTail,
-        "a seal and its places",
-    );
-}
-
-async fn a_chain_that_was_made_anew_is_found_by_an_anchor<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    let line = audit
-        .anchor()
-        .await
-        .expect("it can be read")
-        .expect("a chain")
-        .to_string();
-    let anchor: Anchor = line.parse().expect("an anchor");
-    let holds = audit
-        .verify()
-        .anchors([anchor.clone()])
-        .run()
-        .await
-        .expect("it can be read");
-    assert_eq!((holds.anchored, &holds.divergence), (3, &None));
-    let first = shop.entries().await[0].number;
-    shop.done_by_hand(&format!(
-        "UPDATE {{p}}audit SET holder = 'other' WHERE number = {first}"
-    ))
-    .await;
-    shop.done_by_hand(
-        "UPDATE {p}audit SET batch = NULL, place = NULL, leaf = NULL; DELETE FROM {p}audit_seals",
-    )
-    .await;
-    for _ in 0..3 {
-        audit.seal().await.expect("it seals");
-    }
-    pay(&shop, "d").await;
-    audit.seal().await.expect("it seals");
-    pay(&shop, "e").await;
-    audit.seal().await.expect("it seals");
-    if !DB::IS_SQLITE {
-        assert_eq!(
-            report(&audit).await.divergence,
-            None,
-            "only an anchor tells"
-        );
-    }
-    let anchored = audit
-        .verify()
-        .anchors([anchor])
-        .run()
-        .await
-        .expect("it can be read");
-    assert_found(&anchored, DivergenceKind::Remade, "another chain");
-}
-
-async fn an_entry_that_was_never_sealed_is_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    let added = "INSERT INTO {p}audit (written, source, kind) VALUES (77, 'event', 'event')";
-    shop.done_by_hand(added).await;
-    assert_found(&report(&audit).await, DivergenceKind::NeverSealed, added);
-}
-
-async fn a_change_without_an_entry_is_found<DB: Place>(shop: Shop<DB>) {
-    let (shop, audit) = sealed(shop).await;
-    pay(&shop, "d").await;
-    let drop = match DB::NAME {
-        "PostgreSQL" => {
-            "DROP TRIGGER {p}audit_record_writes ON {p}records; DROP TRIGGER {p}audit_step_writes ON {p}steps"
-        }
-        _ => {
-            "DROP TRIGGER {p}audit_record_insert; DROP TRIGGER {p}audit_record_update; DROP TRIGGER {p}audit_record_delete; DROP TRIGGER {p}audit_step_insert; DROP TRIGGER {p}audit_step_update; DROP TRIGGER {p}audit_step_delete"
-        }
-    };
-    for change in [
-        format!(
-            "UPDATE {{p}}records SET outcome = {} WHERE attempt = 1",
-            DB::bytes(b"8")
-        ),
-        "UPDATE {p}records SET state = 3".to_owned(),
-        "UPDATE {p}records SET token = token + 1".to_owned(),
-        "DELETE FROM {p}records".to_owned(),
-        format!("UPDATE {{p}}steps SET outcome = {}", DB::bytes(b"8")),
-        format!(
-            "UPDATE {{p}}records SET id = {} WHERE id = {}",
-            DB::bytes(&[7; 32]),
-            DB::bytes(&shop.entries().await[0].record.clone().expect("an id"))
-        ),
-    ] {
-        shop.done_by_hand(drop).await;
-        shop.done_by_hand("CREATE TABLE {p}kept AS SELECT * FROM {p}records; CREATE TABLE {p}kept_steps AS SELECT * FROM {p}steps").await;
-        shop.done_by_hand(&change).await;
-        assert_found(&report(&audit).await, DivergenceKind::Unaudited, &change);
-        back(&shop).await;
-        shop.audit().migrate().await.expect("it is made again");
-        let mended = report(&audit).await;
-        assert_eq!(mended.divergence, None, "{change}: {mended:?}");
-    }
-}
-
-/// Puts records and steps back as they were.
-async fn back<DB: Place>(shop: &Shop<DB>) {
-    let of_records = "id, version, operation, scope, call_key, fingerprint, digests, state, token, attempt, attempt_id, holder, on_crash, lease_end, created, finished, expires, outcome_kind, outcome_schema, outcome, purge_from";
-    let of_steps = "record, version, name, label, state, attempt_id, on_crash, fingerprint, digests, outcome_kind, outcome_schema, outcome, life";
-    let steps = match DB::NAME {
-        "PostgreSQL" => "ALTER TABLE {p}steps DISABLE TRIGGER ALL;",
-        _ => {
-            "DROP TRIGGER IF EXISTS {p}audit_step_insert; DROP TRIGGER IF EXISTS {p}audit_step_delete; DROP TRIGGER IF EXISTS {p}audit_step_update;"
-        }
-    };
-    shop.done_by_hand(steps).await;
-    shop.done_by_hand(&format!(
-        "DELETE FROM {{p}}records; INSERT INTO {{p}}records ({of_records}) SELECT {of_records} FROM {{p}}kept; DROP TABLE {{p}}kept;
-         DELETE FROM {{p}}steps; INSERT INTO {{p}}steps ({of_steps}) SELECT {of_steps} FROM {{p}}kept_steps; DROP TABLE {{p}}kept_steps"
-    ))
-    .await;
 }
 
 async fn two_sealers_seal_each_entry_once<DB: Place>(shop: Shop<DB>) {
@@ -487,4 +199,91 @@ async fn a_storm_leaves_a_trail_that_holds<DB: Place>(shop: Shop<DB>) {
     let whole = report(&audit).await;
     assert_eq!(whole.divergence, None, "{whole:?}");
     assert!(whole.entries > 100, "{whole:?}");
+}
+
+async fn an_export_is_verified_by_a_script_that_shares_no_code<DB: Place>(shop: Shop<DB>) {
+    let (shop, audit) = sealed(shop).await;
+    pay(&shop, "open").await;
+    let mut lines = Vec::new();
+    let manifest = audit
+        .verify()
+        .export(&mut lines)
+        .await
+        .expect("it is written");
+    assert_eq!((manifest.batches, manifest.entries), (3, 9));
+    let text = String::from_utf8(lines).expect("JSON");
+    assert_eq!(text.lines().count(), 12, "entries and seals");
+    let manifest = manifest.to_json();
+    let holds = by_script(&text, &manifest);
+    assert_eq!(holds, (true, "9 entries in 3 batches hold\n".to_owned()));
+    let state = "\"state_after\":2";
+    for (part, other, found) in [
+        ("till-3", "till-4", "content of entry"),
+        (state, "\"state_after\":3", "content of entry"),
+        ("\"place\":1", "\"place\":7", "place of entry"),
+        ("\"sealed\":1", "\"sealed\":2", "seal of batch 1"),
+    ] {
+        assert!(text.contains(part), "{part}");
+        let (holds, said) = by_script(&text.replacen(part, other, 1), &manifest);
+        assert!(!holds && said.contains(found), "{said}");
+    }
+    let without_an_entry: String = text.split_inclusive('\n').skip(1).collect();
+    assert!(!by_script(&without_an_entry, &manifest).0);
+    let without_the_end: String = text.split_inclusive('\n').take(8).collect();
+    let (holds, said) = by_script(&without_the_end, &manifest);
+    assert!(!holds && said.contains("another export"), "{said}");
+}
+
+/// The verdict of the script, and its words.
+fn by_script(lines: &str, manifest: &str) -> (bool, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = [("lines", lines), ("manifest", manifest)].map(|(name, text)| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("it is written");
+        file
+    });
+    let python = std::env::var("IDEMPOTENT_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/verify_export.py");
+    let run = std::process::Command::new(python)
+        .arg(script)
+        .args(files)
+        .output();
+    let run = run.expect("`cargo xtask test` installs python3");
+    let said = [run.stdout, run.stderr].concat();
+    (
+        run.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+/// A sealer that sleeps in its transaction has locked the entries that it seals, and no other.
+async fn calls_go_on_beside_a_sealer_that_sleeps<DB: Place>(shop: Shop<DB>) {
+    if DB::IS_SQLITE {
+        // It has one writer, and a sealer writes for a moment.
+        return;
+    }
+    let (shop, audit) = sealed(shop).await;
+    pay(&shop, "open").await;
+    let mut sealer = shop.pool.acquire().await.expect("a connection");
+    let entries = shop.entries().await;
+    let open = entries[9..].iter().map(|entry| entry.number.to_string());
+    let (p, open) = (&shop.prefix, open.collect::<Vec<_>>().join(", "));
+    let begin = match DB::NAME {
+        "PostgreSQL" => "BEGIN",
+        _ => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION",
+    };
+    let asleep = format!(
+        "{begin}; SELECT batch FROM {p}audit_seals WHERE batch = 3 FOR UPDATE;
+         UPDATE {p}audit SET batch = 4 WHERE number IN ({open})"
+    );
+    let asleep = DB::query(&mut sealer, asleep, "sealing").await;
+    asleep.expect("it is sealed");
+    for key in 0..20 {
+        pay(&shop, &key.to_string()).await;
+    }
+    assert_eq!(audit.seal().await, Ok(0), "another one is at it");
+    let ended = DB::query(&mut sealer, "ROLLBACK".to_owned(), "sealing").await;
+    ended.expect("it ends");
+    assert_eq!(audit.seal().await, Ok(63));
+    assert_eq!(report(&audit).await.divergence, None);
 }

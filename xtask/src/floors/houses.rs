@@ -117,11 +117,12 @@ pub(super) const HOUSES: &[House] = &[
         floors: &[
             &["error", "merkle", "report", "source"],
             &["names", "anchor", "entry"],
+            &["asked"],
             &["database"],
             &["tables"],
             &["seal"],
             &["unaudited"],
-            &["verify"],
+            &["export", "verify"],
             &["trail"],
             &["audit"],
         ],

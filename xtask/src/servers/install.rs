@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(
             command_line(&all, Rights::Root),
             "apt-get update; env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-             openssl prometheus postgresql mariadb-server redis-server \
+             openssl prometheus python3 postgresql mariadb-server redis-server \
              nats-server rabbitmq-server pgbouncer"
         );
         assert_eq!(

@@ -94,6 +94,14 @@ const STAGES: [&[Server]; 3] = [
             package: "prometheus",
             start: |start| Ok(start.program.display().to_string()),
         },
+        // A test verifies an export by a script that shares no code with the library.
+        Server {
+            name: "python",
+            variable: "IDEMPOTENT_TEST_PYTHON",
+            program: "python3",
+            package: "python3",
+            start: |start| Ok(start.program.display().to_string()),
+        },
     ],
     &[
         Server {

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::Draft,
+    record::{Draft, Version},
     store::{
         Stamp, StoreError, StoreErrorKind,
-        sql::{Row as _, Value},
+        sql::{self, Row as _, Value},
     },
 };
 
@@ -66,15 +66,19 @@ pub(super) fn fill(writes: &mut [ServerAnswer], shown: Option<&ServerAnswer>) {
 }
 
 impl Statements {
-    /// Runs a write, whose answer has the number that the server tells.
+    /// Runs a write, whose answer has the number that the server tells. MariaDB shows the row of an
+    /// insert, too.
     pub(super) async fn write(
         &self,
         session: &mut Session<'_>,
-        statement: &Statement,
+        (statement, shown): (&Statement, Option<&Statement>),
         values: &[Value<'_>],
         doing: &'static str,
     ) -> Result<ServerAnswer, StoreError> {
         if self.triggers.are_there() {
+            if let Some(shown) = shown.filter(|_| session.about.shows) {
+                return rows::run(session, shown, values, doing).await;
+            }
             let message = beside_triggers(statement, values);
             let length = u64::try_from(message.len()).unwrap_or(u64::MAX);
             if length <= session.about.max_allowed_packet / PART_OF_PACKET {
@@ -99,6 +103,24 @@ impl Statements {
         let gone = || StoreError::new(StoreErrorKind::Unavailable, doing).with_source(gone);
         rows::found(next, &shown).ok_or_else(gone)
     }
+}
+
+/// The number that an insert wrote, where its row shows this version.
+pub(super) fn shown(
+    answer: &ServerAnswer,
+    version: Version,
+    doing: &'static str,
+) -> Result<u64, StoreError> {
+    let Some(row) = answer.rows.first() else {
+        return Ok(answer.server_time);
+    };
+    let read = || {
+        let is_own = sql::version_at(row, 0, doing)? == version.to_bytes();
+        let now = sql::time_at(row, 1, doing)?;
+        Ok(is_own.then(|| u64::try_from(now.as_micros()).unwrap_or(0)))
+    };
+    let number = read().map_err(StoreError::after_a_write)?;
+    Ok(number.unwrap_or(0))
 }
 
 /// A write that may find no row leaves the variable as it is.

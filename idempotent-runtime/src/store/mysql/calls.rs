@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, mysql::MySqlConnection};
 
 use super::{
+    beside_triggers::shown,
     connection::{self, About, Session},
     failure,
     rows::{found, keeps, query, run, stamped},
@@ -111,8 +112,10 @@ impl ServerDialect for Statements {
                 return Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN));
             }
             let values = sql::written(id, None, next);
-            let answer = self.write(session, &self.create, &values, DOING).await?;
-            if let Some(stamp) = stamped(next, None, answer.server_time) {
+            let create = (&self.create, Some(&self.create_and_show));
+            let answer = self.write(session, create, &values, DOING).await?;
+            let number = shown(&answer, next.version, DOING)?;
+            if let Some(stamp) = stamped(next, None, number) {
                 return Ok(Swap::Applied(stamp));
             }
             let looked = self.load_current(session, id).await;
@@ -137,12 +140,13 @@ impl ServerDialect for Statements {
         next: &Draft,
         known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
-        let keeps = keeps(next);
-        let applied = match known.map(CachedVersion::record) {
-            None if keeps && session.about.shows => {
+        let known = known.map(CachedVersion::record);
+        let is_untold = self.triggers.are_there() || known.is_none() && keeps(next);
+        let applied = match known {
+            _ if is_untold && session.about.shows => {
                 self.replace_and_show(session, id, seen, next).await?
             }
-            None if keeps => self.look_and_update(session, id, seen, next).await?,
+            None if keeps(next) => self.look_and_update(session, id, seen, next).await?,
             previous => self.update(session, id, seen, next, previous).await?,
         };
         match applied {
@@ -215,13 +219,17 @@ impl ServerDialect for Statements {
     ) -> Result<StepWrite, StoreError> {
         const DOING: &str = "writing a step";
         let statement = match seen {
-            None if !session.is_alone() => &self.begin_step,
-            _ => &self.write_step,
+            None if !session.is_alone() => (&self.begin_step, None),
+            _ => (&self.write_step, Some(&self.write_step_and_show)),
         };
         for _ in 0..sql::ROUNDS {
             let values = sql::step_written(call, seen, next);
             let answer = self.write(session, statement, &values, DOING).await?;
-            if matches!(answer.server_time, 1 | 2) {
+            let is_written = match answer.rows.is_empty() {
+                true => matches!(answer.server_time, 1 | 2),
+                false => shown(&answer, next.version, DOING)? > 0,
+            };
+            if is_written {
                 return Ok(StepWrite::Written);
             }
             let snapshot = self.load_current(session, call).await?;
@@ -325,11 +333,12 @@ impl Statements {
     ) -> Result<Option<Stamp>, StoreError> {
         let answer = if previous.is_some_and(|previous| next.only_completes(previous)) {
             let values = sql::completed(id, seen, next);
-            self.write(session, &self.complete, &values, WRITING)
+            self.write(session, (&self.complete, None), &values, WRITING)
                 .await?
         } else {
             let values = sql::written(id, Some(seen), next);
-            self.write(session, &self.replace, &values, WRITING).await?
+            self.write(session, (&self.replace, None), &values, WRITING)
+                .await?
         };
         // A version is written over another one, so a row that was found was changed: here both
         // counts are the same.

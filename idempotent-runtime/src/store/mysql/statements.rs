@@ -35,6 +35,8 @@ pub(super) struct Statements {
     pub(super) load_shared: Statement,
     pub(super) again: Statement,
     pub(super) create: Statement,
+    /// The same on MariaDB, where the answer has version and time.
+    pub(super) create_and_show: Statement,
     pub(super) replace: Statement,
     pub(super) complete: Statement,
     pub(super) replace_and_show: Statement,
@@ -43,6 +45,8 @@ pub(super) struct Statements {
     pub(super) load_steps: Statement,
     pub(super) list_steps: Statement,
     pub(super) write_step: Statement,
+    /// The same on MariaDB, where the answer has version and time.
+    pub(super) write_step_and_show: Statement,
     /// The same without a lock on the record.
     pub(super) begin_step: Statement,
     pub(super) table: String,
@@ -176,6 +180,7 @@ impl Statements {
             load_shared: Statement::new(&format!("{load} LOCK IN SHARE MODE")),
             load: Statement::new(&load),
             again: Statement::new(&again),
+            create_and_show: Statement::new(&format!("{create} RETURNING version, {NOW}")),
             create: Statement::new(&create),
             replace: Statement::new(&replace),
             complete: Statement::new(&complete),
@@ -184,8 +189,9 @@ impl Statements {
             scan: Statement::new(&scan),
             load_steps: load_steps(prefix, Reads::Whole),
             list_steps: load_steps(prefix, Reads::Heads),
-            write_step: write_step(prefix, LOCK),
-            begin_step: write_step(prefix, ""),
+            write_step: write_step(prefix, LOCK, ""),
+            write_step_and_show: write_step(prefix, LOCK, &format!(" RETURNING version, {NOW}")),
+            begin_step: write_step(prefix, "", ""),
             steps: format!("{prefix}steps"),
             table,
             triggers: Triggers::default(),

@@ -23,7 +23,7 @@ pub(super) fn load_steps(prefix: &TablePrefix, reads: Reads) -> Statement {
 /// row is new, 2 where it was written over, 3 where it stays, and 0 where the record takes no step.
 /// Assignments may see each other or not, as `sql_mode` says (`SIMULTANEOUS_ASSIGNMENT`). So a
 /// variable keeps what the first one has decided.
-pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
+pub(super) fn write_step(prefix: &TablePrefix, lock: &str, shows: &str) -> Statement {
     let states = sql::taking_steps();
     let (table, columns) = (format!("{prefix}steps"), STEP_COLUMNS.join(", "));
     let set = sql::step_set(|it| match it {
@@ -39,6 +39,6 @@ pub(super) fn write_step(prefix: &TablePrefix, lock: &str) -> Statement {
                 held.created + 0 * LAST_INSERT_ID(1 + 0 * held.state)
          FROM {prefix}records AS held
          WHERE held.attempt_id = ?6 AND held.state IN ({states}) AND held.id = ?1 {lock}
-         ON DUPLICATE KEY UPDATE {set}"
+         ON DUPLICATE KEY UPDATE {set}{shows}"
     ))
 }

@@ -41,6 +41,7 @@ fn each(of: &Statements) -> Golden {
         load_shared,
         again,
         create,
+        create_and_show,
         replace,
         complete,
         replace_and_show,
@@ -49,17 +50,19 @@ fn each(of: &Statements) -> Golden {
         load_steps,
         list_steps,
         write_step,
+        write_step_and_show,
         begin_step,
         table,
         steps,
         triggers: _,
     } = of;
-    let statements: [(&str, &Statement); 14] = [
+    let statements: [(&str, &Statement); 16] = [
         ("load", load),
         ("load_locked", load_locked),
         ("load_shared", load_shared),
         ("again", again),
         ("create", create),
+        ("create_and_show", create_and_show),
         ("replace", replace),
         ("complete", complete),
         ("replace_and_show", replace_and_show),
@@ -68,6 +71,7 @@ fn each(of: &Statements) -> Golden {
         ("load_steps", load_steps),
         ("list_steps", list_steps),
         ("write_step", write_step),
+        ("write_step_and_show", write_step_and_show),
         ("begin_step", begin_step),
     ];
     for (name, statement) in statements {

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Verifies an export of a trail, by AUDIT.md alone: verify_export.py ENTRIES MANIFEST"""
+
+import base64
+import hashlib
+import json
+import sys
+
+FIELDS = """number written source kind record operation step label stream state_before state_after attempt token holder
+db_user note note_by forgettable outcome_kind outcome_hash hash_before""".split()
+BYTES = {"record", "step", "stream", "outcome_hash", "hash_before"}
+
+
+class Divergence(Exception):
+    pass
+
+
+def check(holds, where):
+    if not holds:
+        raise Divergence(where)
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def encoded(value):
+    if value is None:
+        return b"\0"
+    if isinstance(value, int):
+        return b"\1" + value.to_bytes(8, "big", signed=True)
+    content = value.encode() if isinstance(value, str) else value
+    return b"\2" + len(content).to_bytes(8, "big") + content
+
+
+def leaf(entry):
+    fields = b""
+    for field in FIELDS:
+        value = entry[field]
+        if field in BYTES and value is not None:
+            value = bytes.fromhex(value)
+        fields += encoded(value)
+    return sha256(b"\0", fields)
+
+
+def root(leaves):
+    if not leaves:
+        return sha256()
+    if len(leaves) == 1:
+        return leaves[0]
+    left = 1
+    while left * 2 < len(leaves):
+        left *= 2
+    return sha256(b"\1", root(leaves[:left]), root(leaves[left:]))
+
+
+def seal_hash(seal):
+    fields = [seal["format"], seal["batch"], seal["entries"]]
+    fields += [bytes.fromhex(seal["root"]), bytes.fromhex(seal["previous"]), seal["sealed"]]
+    return sha256(b"\2", *map(encoded, fields))
+
+
+def verify(lines, manifest):
+    whole, leaves, before = hashlib.sha256(), [], None
+    batches = entries = 0
+    for line in lines:
+        whole.update(line)
+        row = json.loads(line)
+        seal = row.get("seal")
+        if seal is None:
+            check(row["place"] == len(leaves), f"place of entry {row['number']}")
+            leaves.append(leaf(row))
+            check(leaves[-1].hex() == row["leaf"], f"content of entry {row['number']}")
+            continue
+        batch = f"batch {seal['batch']}"
+        check(seal["entries"] == len(leaves), f"gap in {batch}")
+        check(root(leaves).hex() == seal["root"], f"content of {batch}")
+        check(seal_hash(seal).hex() == seal["hash"], f"seal of {batch}")
+        if before is not None:
+            check(seal["previous"] == before["hash"], f"link of {batch}")
+            check(seal["batch"] == before["batch"] + 1, f"gap before {batch}")
+        before, batches, entries, leaves = seal, batches + 1, entries + len(leaves), []
+    check(not leaves, "entries without a seal")
+    check(whole.hexdigest() == manifest["sha256"], "the manifest is that of another export")
+    check((batches, entries) == (manifest["batches"], manifest["entries"]), "the counts differ")
+    if manifest["anchor"] is not None and before is not None:
+        _, size, anchored, _ = manifest["anchor"].split()
+        if int(size) == before["batch"]:
+            check(base64.b64decode(anchored).hex() == before["hash"], "the anchor is that of another chain")
+    return f"{entries} entries in {batches} batches hold"
+
+
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "rb") as manifest:
+    try:
+        print(verify(lines, json.load(manifest)))
+    except Divergence as divergence:
+        sys.exit(f"divergence: {divergence}")
