@@ -42,6 +42,11 @@ impl Anchor {
         self.size
     }
 
+    /// Whether it is that of this store.
+    pub(crate) fn is_of(&self, store: &str) -> bool {
+        self.origin.strip_prefix("idempotent-audit/") == Some(store)
+    }
+
     pub(crate) fn root(&self) -> &Hash {
         &self.root
     }

@@ -39,6 +39,7 @@ pub(crate) struct Types {
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) name: String,
+    pub(crate) dropped_by: Option<String>,
     pub(crate) made_by: Vec<String>,
     pub(crate) shown: String,
 }

@@ -20,7 +20,7 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Number,

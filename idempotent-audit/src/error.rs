@@ -48,6 +48,14 @@ pub enum AuditError {
         waited: Duration,
     },
 
+    /// An anchor is that of another store.
+    #[error("the anchor of `{origin}` is that of another store: give those of this one")]
+    #[non_exhaustive]
+    OtherAnchor {
+        /// Its origin.
+        origin: String,
+    },
+
     /// The server has a binary log, and lets only a user with the right `SUPER` make triggers
     /// (error 1419).
     #[error(

@@ -91,12 +91,16 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     ]
 }
 
-/// The statements that make these triggers and functions.
-pub(crate) fn made(objects: &[Object]) -> Vec<String> {
+/// The statements that make these triggers and functions, in place of those that are there: to drop
+/// one would keep calls waiting that only read.
+pub(crate) fn made(objects: &[Object], is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for statement in objects.iter().flat_map(|object| &object.made_by) {
-        if !all.contains(statement) {
-            all.push(statement.clone());
+    for object in objects {
+        let dropped = object.dropped_by.iter().filter(|_| is_there(&object.name));
+        for statement in dropped.chain(&object.made_by) {
+            if !all.contains(statement) {
+                all.push(statement.clone());
+            }
         }
     }
     all
@@ -117,7 +121,7 @@ pub(crate) fn script<DB: TrailDatabase>(names: &Names, sources: &[Source]) -> St
     DB::script(names, |names| {
         let mut all = tables::<DB>(names);
         for source in sources {
-            all.extend(made(&DB::objects(names, *source)));
+            all.extend(made(&DB::objects(names, *source), |_| true));
             all.push(noted::<DB>(names, *source));
         }
         all

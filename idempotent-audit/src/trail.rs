@@ -1,6 +1,6 @@
 //! A trail in one database: it is made, its older rows are found, and it is looked at.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{__audit::Row as _, AuditEvent, StoreError, StoreErrorKind};
@@ -69,13 +69,19 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
             try_to_change::<DB>(&mut connection, names, &names.entries(), &made).await?;
         }
         for source in sources {
-            let objects = DB::objects(names, source);
-            let stand = |object: &Object| shown.get(&object.name) == Some(&object.shown);
-            if !objects.iter().all(stand) {
-                let mut made = made(&objects);
+            let lacking = lacking(DB::objects(names, source), &shown);
+            if !lacking.is_empty() {
+                let mut made = made(&lacking, |name| shown.contains_key(name));
                 made.insert(0, noted::<DB>(names, source));
                 let table = names.of(source);
-                try_to_change::<DB>(&mut connection, names, &table, &made).await?;
+                let made = try_to_change::<DB>(&mut connection, names, &table, &made).await;
+                // Another process may have made them meanwhile.
+                if made.is_err() {
+                    let shown = DB::shown(&mut connection, names).await?;
+                    if lacking.iter().any(|object| !stands(object, &shown)) {
+                        return made;
+                    }
+                }
             }
             find_older::<DB>(&mut connection, names, source).await?;
         }
@@ -111,6 +117,11 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
     async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
+        let store = store_id::<DB>(&mut connection, names).await?;
+        if let Some(other) = asked.anchors.iter().find(|anchor| !anchor.is_of(&store)) {
+            let origin = other.origin().to_owned();
+            return Err(AuditError::OtherAnchor { origin });
+        }
         verify::<DB>(&mut connection, names, asked).await
     }
 
@@ -147,6 +158,17 @@ impl<DB: TrailDatabase> Over<DB> {
         let acquired = self.0.acquire().await;
         acquired.map_err(|error| DB::store_error(error, LOOKING))
     }
+}
+
+/// Whether it is there, as it is to be.
+fn stands(object: &Object, shown: &BTreeMap<String, String>) -> bool {
+    shown.get(&object.name) == Some(&object.shown)
+}
+
+/// Those of these that are not.
+fn lacking(objects: Vec<Object>, shown: &BTreeMap<String, String>) -> Vec<Object> {
+    let lacking = objects.into_iter().filter(|it| !stands(it, shown));
+    lacking.collect()
 }
 
 /// Looks at every table, trigger and function. Outcomes may be kept or not: each says so itself.

@@ -117,7 +117,7 @@ pub(crate) async fn find<DB: TrailDatabase>(
     Ok(walk.end())
 }
 
-/// What the entries of the row at hand say so far.
+/// The state of the row at hand, as its entries have it so far.
 #[derive(Default)]
 struct Walk {
     at: (Vec<u8>, Vec<u8>),

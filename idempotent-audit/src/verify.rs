@@ -16,8 +16,7 @@ use crate::{
 
 const VERIFYING: &str = "verifying the audit";
 
-/// How long a transaction may be open before its entry counts as one that was put there, in
-/// microseconds.
+/// How long an entry may be open, as that of a transaction that goes on, in microseconds.
 const LATE: i64 = 3_600_000_000;
 
 /// Finds the first divergence.
@@ -184,10 +183,9 @@ impl Chain<'_> {
         if let Some(anchor) = anchors.find(|anchor| anchor.size() > last) {
             return Ok(Some(at(DivergenceKind::MissingTail, anchor.size())));
         }
-        let sealed = self.before.as_ref().map_or(0, |seal| seal.sealed);
         let never = format!(
-            "SELECT min(number) FROM {entries} WHERE batch IS NULL AND written < {}",
-            sealed.saturating_sub(LATE)
+            "SELECT min(number) FROM {entries} WHERE batch IS NULL AND written < {} - {LATE}",
+            DB::NOW
         );
         let never = number::<DB>(connection, never).await?;
         Ok(never.map(|number| Divergence {

@@ -221,10 +221,10 @@ fn object(names: &Names, source: Source, (moment, change): (&str, Change), body:
         trigger(names, source, change),
     );
     Object {
-        made_by: vec![
-            format!("DROP TRIGGER IF EXISTS {name}"),
-            format!("CREATE TRIGGER {name} {moment} {word} ON {table} FOR EACH ROW {body}"),
-        ],
+        dropped_by: Some(format!("DROP TRIGGER IF EXISTS {name}")),
+        made_by: vec![format!(
+            "CREATE TRIGGER {name} {moment} {word} ON {table} FOR EACH ROW {body}"
+        )],
         shown: format!("{moment} {word} {} {body}", table.to_ascii_lowercase()),
         name: name.to_ascii_lowercase(),
     }

@@ -267,6 +267,7 @@ fn function(names: &Names, name: &str, body: &str) -> Object {
     const SET: &str = "search_path=pg_catalog, pg_temp";
     Object {
         name: format!("{}()", name.to_ascii_lowercase()),
+        dropped_by: None,
         made_by: vec![
             format!(
                 "CREATE OR REPLACE FUNCTION {called}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $audit${body}$audit$"
@@ -289,8 +290,8 @@ fn trigger(
     let plain = names.plain(source.table());
     Object {
         name: name.to_ascii_lowercase(),
+        dropped_by: Some(format!("DROP TRIGGER IF EXISTS {name} ON {table}")),
         made_by: vec![
-            format!("DROP TRIGGER IF EXISTS {name} ON {table}"),
             format!(
                 "CREATE TRIGGER {name} {when} ON {table} FOR EACH {each} EXECUTE FUNCTION {called}()"
             ),

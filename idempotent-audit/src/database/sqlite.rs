@@ -194,7 +194,8 @@ fn object(
     let shown = format!("CREATE TRIGGER {name} {moment} {word} ON {table}{rest}");
     Object {
         name: name.to_ascii_lowercase(),
-        made_by: vec![format!("DROP TRIGGER IF EXISTS {name}"), shown.clone()],
+        dropped_by: Some(format!("DROP TRIGGER IF EXISTS {name}")),
+        made_by: vec![shown.clone()],
         shown,
     }
 }

@@ -1,6 +1,6 @@
 //! Each change of what was sealed is found by its kind.
 
-use idempotent_audit::{Anchor, DivergenceKind};
+use idempotent_audit::{Anchor, AuditError, DivergenceKind};
 
 use crate::{
     harness::{Place, Shop},
@@ -177,6 +177,14 @@ async fn a_tail_that_was_cut_off_is_found<DB: Place>(shop: Shop<DB>) {
         let unseen = report(&audit).await.divergence;
         assert_eq!(unseen, None, "only an anchor tells");
     }
+    let other: Anchor = "idempotent-audit/other 1 BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc= t"
+        .parse()
+        .expect("an anchor");
+    let other = audit.verify().anchors([other]).run().await;
+    assert!(
+        matches!(other, Err(AuditError::OtherAnchor { .. })),
+        "{other:?}"
+    );
     let anchored = audit
         .verify()
         .anchors([anchor])
