@@ -307,6 +307,22 @@ impl AuditBuilder {
         Ok(self.trail.script(&self.names.clone()?))
     }
 
+    /// The statements that give two users their rights, and no other, as a script for the client of
+    /// the server. `application` and `sealer` are their names as SQL has them: `app`, and on
+    /// MariaDB and MySQL `'app'@'%'`. The users are there, and the script runs as the owner of the
+    /// tables, who is none of them.
+    ///
+    /// The application writes records and steps, and events. It can change no entry, seal or
+    /// trigger. The sealer reads all of it, gives entries their place, and adds seals. SQLite has
+    /// no users, so there the application can change its trail, and nothing is to be run.
+    ///
+    /// # Errors
+    ///
+    /// As [`ddl`](Self::ddl).
+    pub fn roles(&self, application: &str, sealer: &str) -> Result<String, AuditError> {
+        Ok(self.trail.roles(&self.names.clone()?, application, sealer))
+    }
+
     /// Looks at the trail: its tables and triggers are there, are enabled, and have the text of
     /// this build.
     ///

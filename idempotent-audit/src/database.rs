@@ -80,6 +80,18 @@ pub(crate) trait TrailDatabase: Dialect + Words {
     /// The statement that gives entries their place in a batch.
     fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String;
 
+    /// The statements that make what else it takes to look at a trail.
+    fn helpers(names: &Names) -> Vec<String> {
+        let _ = names;
+        Vec::new()
+    }
+
+    /// The statements that let two users reach the tables at all.
+    fn entering(names: &Names, application: &str, sealer: &str) -> Vec<String> {
+        let _ = (names, application, sealer);
+        Vec::new()
+    }
+
     /// The statement that makes the index by which entries are found that have no place yet.
     fn open_index(names: &Names) -> String;
 

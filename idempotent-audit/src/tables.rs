@@ -23,7 +23,7 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     } = DB::TYPES;
     let (entries, events) = (names.entries(), names.of(Source::Event));
     let (outcomes, versions, seals) = (names.outcomes(), names.versions(), names.seals());
-    vec![
+    let mut all = vec![
         format!(
             "CREATE TABLE IF NOT EXISTS {entries} (
     number {counted},
@@ -61,7 +61,8 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     root {hash} NOT NULL,
     previous {hash} NOT NULL,
     sealed {number} NOT NULL,
-    hash {hash} NOT NULL
+    hash {hash} NOT NULL,
+    held {number} NOT NULL DEFAULT 0
 ){options}"
         ),
         format!(
@@ -88,7 +89,49 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     found {number} NOT NULL
 ){options}"
         ),
+    ];
+    all.extend(DB::helpers(names));
+    all
+}
+
+/// The statements that give an application and a sealer their rights, and no other.
+///
+/// A lock on a seal needs the right to change a column of it. `held` is one that nothing reads.
+pub(crate) fn roles<DB: TrailDatabase>(
+    names: &Names,
+    (application, sealer): (&str, &str),
+) -> Vec<String> {
+    let (entries, seals, events) = (names.entries(), names.seals(), names.of(Source::Event));
+    let (records, steps) = (names.of(Source::Record), names.of(Source::Step));
+    let store = names.placed("schema");
+    let grant = |rights: &str, tables: &[&String], role: &str| {
+        let grants = tables
+            .iter()
+            .map(|table| format!("GRANT {rights} ON {table} TO {role}"));
+        grants.collect::<Vec<_>>()
+    };
+    [
+        DB::entering(names, application, sealer),
+        grant("SELECT", &[&store], application),
+        grant(
+            "SELECT, INSERT, UPDATE, DELETE",
+            &[&records, &steps],
+            application,
+        ),
+        grant(
+            "INSERT (event, holder, detail, person)",
+            &[&events],
+            application,
+        ),
+        grant(
+            "SELECT",
+            &[&store, &records, &steps, &entries, &seals],
+            sealer,
+        ),
+        grant("UPDATE (batch, place, leaf)", &[&entries], sealer),
+        grant("INSERT, UPDATE (held)", &[&seals], sealer),
     ]
+    .concat()
 }
 
 /// The statements that make these triggers and functions, in place of those that are there: to drop

@@ -82,6 +82,13 @@ impl TrailDatabase for Postgres {
         )
     }
 
+    fn entering(names: &Names, application: &str, sealer: &str) -> Vec<String> {
+        let schema = names.place.trim_end_matches('.');
+        [application, sealer]
+            .map(|role| format!("GRANT USAGE ON SCHEMA {schema} TO {role}"))
+            .into()
+    }
+
     fn objects(names: &Names, source: Source) -> Vec<Object> {
         let writes = names.named(source, "writes");
         let refuses = names.plain("audit_refuses");
@@ -203,14 +210,14 @@ impl TrailDatabase for Postgres {
 
     /// The schema is that of the records, which is known only there.
     fn script(names: &Names, statements: impl Fn(&Names) -> Vec<String>) -> String {
-        const PLACE: &str = "@schema@.";
-        let statements = statements(&names.at(PLACE.to_owned()));
+        const PLACE: &str = "@schema@";
+        let statements = statements(&names.at(format!("{PLACE}.")));
         let schema = schema_of(names);
         let made = statements.into_iter().map(|statement| {
-            format!("    EXECUTE replace($made${statement}$made$, '{PLACE}', place);\n")
+            format!("    EXECUTE replace(replace($made${statement}$made$, '{PLACE}.', place || '.'), '{PLACE}', place);\n")
         });
         format!(
-            "DO $script$\nDECLARE place text := {schema} || '.';\nBEGIN\n{}END\n$script$;\n",
+            "DO $script$\nDECLARE place text := {schema};\nBEGIN\n{}END\n$script$;\n",
             made.collect::<String>()
         )
     }

@@ -35,7 +35,8 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
     root VARBINARY(32) NOT NULL,
     previous VARBINARY(32) NOT NULL,
     sealed BIGINT NOT NULL,
-    hash VARBINARY(32) NOT NULL
+    hash VARBINARY(32) NOT NULL,
+    held BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 //
 CREATE TABLE IF NOT EXISTS idempotent_audit_outcomes (
@@ -56,6 +57,14 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_schema (
     version BIGINT NOT NULL,
     found BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+//
+DROP FUNCTION IF EXISTS idempotent_audit_shown
+//
+CREATE FUNCTION idempotent_audit_shown() RETURNS LONGTEXT READS SQL DATA SQL SECURITY DEFINER RETURN (SELECT GROUP_CONCAT(line) FROM (
+             SELECT CONCAT(LOWER(trigger_name), ' ', SHA2(CONCAT(action_timing, ' ', event_manipulation, ' ', LOWER(event_object_table), ' ', action_statement), 256)) AS line
+             FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND LOCATE(_utf8mb4 x'6964656d706f74656e745f6175646974', LOWER(trigger_name)) = 1
+             UNION ALL SELECT CONCAT(LOWER(table_name), ' table')
+             FROM information_schema.tables WHERE table_schema = DATABASE() AND LOCATE(_utf8mb4 x'6964656d706f74656e745f6175646974', LOWER(table_name)) = 1) AS shown)
 //
 DROP TRIGGER IF EXISTS idempotent_audit_record_insert
 //

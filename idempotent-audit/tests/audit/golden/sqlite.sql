@@ -32,7 +32,8 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
     root BLOB NOT NULL,
     previous BLOB NOT NULL,
     sealed INTEGER NOT NULL,
-    hash BLOB NOT NULL
+    hash BLOB NOT NULL,
+    held INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS idempotent_audit_outcomes (
     number INTEGER NOT NULL PRIMARY KEY,
