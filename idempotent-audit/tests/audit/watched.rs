@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use idempotent_audit::Audit;
 use idempotent_runtime::{
     AuditEvent, AuditTrail, BoxError, Error, FingerprintKey, Idempotency, OnOutage, TrailState,
+    step,
     store::{MemoryStore, SqlConnection},
     testing::{Gate, ManualClock},
 };
@@ -22,6 +23,7 @@ use crate::harness::{Place, Shop};
 on_every_database![
     a_process_leaves_its_start_its_stop_and_its_build,
     a_trail_that_does_not_stand_refuses_every_way_to_write,
+    a_trail_that_does_not_stand_refuses_the_word_about_a_step,
     a_trail_that_breaks_refuses_calls_until_it_is_mended,
     calls_that_ran_while_it_was_switched_off_are_counted,
     the_trail_of_another_store_is_none,
@@ -122,6 +124,36 @@ where
     let refused = settle.as_done().await;
     assert_missing(refused, "audit_outcomes");
     shop.expect("record", &[]).await;
+}
+
+async fn a_trail_that_does_not_stand_refuses_the_word_about_a_step<DB: Place>(shop: Shop<DB>) {
+    let shop = shop.audited().await;
+    let gate = Gate::new();
+    let (its, dropped) = (gate.clone(), shop.idem.clone());
+    let dropped = tokio::spawn(async move {
+        let body = async |_| {
+            let asks = async |_| {
+                its.pass().await;
+                Ok::<_, Error>(1_u64)
+            };
+            step("hotel", asks).at_most_once().await
+        };
+        dropped.call("trip.book").key("k").run(body).await
+    });
+    gate.arrived(1).await;
+    dropped.abort();
+    let _ = dropped.await;
+    assert!(shop.idem.shutdown(Duration::from_secs(10)).await);
+    let idem = demanding(&shop, connect(&shop).await, &ManualClock::new()).await;
+    let table = "ALTER TABLE {p}audit_outcomes RENAME TO {p}elsewhere";
+    shop.done_by_hand(table).await;
+    let told = shop.told("step").await;
+    let settle = idem.settle("trip.book", None::<&str>, "k").expect("a key");
+    let refused = settle.step("hotel").with_value(&3_u64).await;
+    let refused = refused.expect_err("it leaves no entry");
+    let refused = refused.downcast::<Error>().expect("an error of ours");
+    assert_missing(Err::<u64, _>(*refused), "audit_outcomes");
+    assert_eq!(shop.told("step").await, told);
 }
 
 async fn a_trail_that_breaks_refuses_calls_until_it_is_mended<DB: Place>(shop: Shop<DB>) {

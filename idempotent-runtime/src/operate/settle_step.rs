@@ -267,6 +267,9 @@ impl Settle<'_> {
         seen: &Step,
         next: &Step,
     ) -> Result<(), Error> {
+        if let Some(audit) = self.handle.engine().unseen_audit() {
+            audit.confirm(&self.operation).await?;
+        }
         let store = self.handle.store().step_store()?;
         let seen = Some(seen.version);
         match store.write_step(&self.id, seen, next).await? {
