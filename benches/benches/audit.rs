@@ -4,6 +4,8 @@
 //! `IDEMPOTENT_TEST_POSTGRES_URL` and `IDEMPOTENT_TEST_MARIADB_URL` say where servers are; `cargo
 //! xtask servers` starts them.
 
+#![allow(clippy::print_stdout, reason = "figures for people are its purpose")]
+
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Instant,

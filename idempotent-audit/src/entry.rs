@@ -103,6 +103,7 @@ impl Entry {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn bytes_of(&self, field: &str) -> Option<&[u8]> {
         match self.get(field) {
             Some(Value::Bytes(bytes)) => Some(bytes),

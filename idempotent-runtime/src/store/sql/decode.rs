@@ -15,6 +15,13 @@ use crate::{
 };
 
 /// A row as a driver gives it.
+#[cfg_attr(
+    not(feature = "_sql"),
+    expect(
+        unreachable_pub,
+        reason = "the crate of the audit needs it beside a database of SQL"
+    )
+)]
 pub trait Row {
     /// The bytes at this place.
     fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>>;

@@ -41,9 +41,8 @@ pub(crate) use self::answers::is_applied;
 pub(crate) use self::answers::stamp;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::answers::{REFUSED, swapped};
-pub use self::decode::Row;
-#[cfg(feature = "_sql")]
-pub use self::dialect::Dialect;
+#[cfg(not(feature = "_sql"))]
+pub(crate) use self::decode::Row;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::dialect::sent;
 #[cfg(feature = "mysql")]
@@ -72,6 +71,8 @@ pub(crate) use self::{
         steps_sought, taking_steps,
     },
 };
+#[cfg(feature = "_sql")]
+pub use self::{decode::Row, dialect::Dialect};
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time
 /// that a record is deleted in between.
