@@ -16,7 +16,7 @@ pub enum DivergenceKind {
     MissingTail,
     /// The chain was made anew: an anchor has another root.
     Remade,
-    /// An entry is older than an hour, and was not sealed: no sealer runs, or a person put it there.
+    /// An entry is older than an hour, and was not sealed: no sealer runs, or it was put there.
     NeverSealed,
     /// A record is not what its last entry says, or an entry does not follow the one before.
     Unaudited,

@@ -103,7 +103,7 @@ pub(crate) fn roles<DB: TrailDatabase>(
 ) -> Vec<String> {
     let (entries, seals, events) = (names.entries(), names.seals(), names.of(Source::Event));
     let (records, steps) = (names.of(Source::Record), names.of(Source::Step));
-    let store = names.placed("schema");
+    let (store, versions) = (names.placed("schema"), names.versions());
     let grant = |rights: &str, tables: &[&String], role: &str| {
         let grants = tables
             .iter()
@@ -125,7 +125,7 @@ pub(crate) fn roles<DB: TrailDatabase>(
         ),
         grant(
             "SELECT",
-            &[&store, &records, &steps, &entries, &seals],
+            &[&store, &records, &steps, &entries, &seals, &versions],
             sealer,
         ),
         grant("UPDATE (batch, place, leaf)", &[&entries], sealer),

@@ -309,7 +309,11 @@ async fn find_older<DB: TrailDatabase>(
         try_to_change::<DB>(connection, names, &names.of(source), &[text]).await?;
         after = Some(last);
     }
-    let done = format!("UPDATE {versions} SET found = 1 WHERE source = '{name}'");
+    // Up to this number, a row may have changed before its turn came.
+    let entries = names.entries();
+    let done = format!(
+        "UPDATE {versions} SET found = (SELECT coalesce(max(number), 0) + 1 FROM {entries}) WHERE source = '{name}'"
+    );
     try_to_change::<DB>(connection, names, &versions, &[done]).await
 }
 

@@ -100,7 +100,14 @@ pub(crate) async fn find<DB: TrailDatabase>(
     connection: &mut DB::Connection,
     names: &Names,
 ) -> Result<Option<Divergence>, AuditError> {
-    let mut walk = Walk::default();
+    let versions = names.versions();
+    let found = format!("SELECT max(found) FROM {versions} WHERE source IN ('record', 'step')");
+    let found = DB::query(connection, found, COMPARING).await?;
+    let found = found.first().map(|row| row.number(0)).transpose();
+    let mut walk = Walk {
+        found_until: found.map_err(damaged)?.flatten().unwrap_or(0),
+        ..Walk::default()
+    };
     let mut failed = None;
     let take = |next: Either<DB::QueryResult, DB::Row>| {
         let Either::Right(row) = next else { return };
@@ -124,6 +131,8 @@ struct Walk {
     /// Whether it stands, and as what.
     stands: Option<State>,
     last: i64,
+    /// Before this number, the first entry of an older row may be that of a change.
+    found_until: i64,
     found: Option<Divergence>,
 }
 
@@ -132,8 +141,8 @@ impl Walk {
         if self.found.is_some() {
             return;
         }
-        let is_same = self.at.0 == line.record && self.at.1 == line.step;
-        if !is_same {
+        let is_first = self.at.0 != line.record || self.at.1 != line.step;
+        if is_first {
             self.leave();
             self.at = (line.record.clone(), line.step.clone());
         }
@@ -149,8 +158,8 @@ impl Walk {
             (Some(stands), false, _) => {
                 line.before == stands.state && line.hash_before == stands.hash
             }
-            (None, false, "deleted") => false,
-            (None, false, _) => line.before.is_none(),
+            (None, false, "deleted") => is_first && line.number < self.found_until,
+            (None, false, _) => line.before.is_none() || is_first && line.number < self.found_until,
         };
         if self.found.is_none() && !holds {
             self.diverges((line.number != ROW).then_some(line.number));

@@ -114,8 +114,8 @@ impl Chain<'_> {
         if !follows || seal.hash != seal.computed() {
             return Some(at(DivergenceKind::Link, seal.batch));
         }
-        let mut anchors = self.asked.anchors.iter();
-        if let Some(anchor) = anchors.find(|anchor| anchor.size() == seal.batch) {
+        let anchors = self.asked.anchors.iter();
+        for anchor in anchors.filter(|anchor| anchor.size() == seal.batch) {
             if anchor.root()[..] != seal.hash[..] {
                 return Some(at(DivergenceKind::Remade, seal.batch));
             }
@@ -169,16 +169,23 @@ impl Chain<'_> {
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Option<Divergence>, AuditError> {
-        let last = self.before.as_ref().map_or(0, |seal| seal.batch);
+        let (entries, seals) = (self.names.entries(), self.names.seals());
+        // The sealer gives no entry a smaller one.
+        let none = format!("SELECT min(batch) FROM {entries} WHERE batch < 1");
+        if let Some(batch) = number::<DB>(connection, none).await? {
+            return Ok(Some(at(DivergenceKind::Gap, batch)));
+        }
         let is_open = self.asked.to.is_none() && self.asked.sealed_to.is_none();
         if !is_open {
             return Ok(None);
         }
-        let entries = self.names.entries();
-        let beyond = format!("SELECT min(batch) FROM {entries} WHERE batch > {last}");
+        // A sealer may go on meanwhile: each look is of one moment.
+        let last = format!("SELECT coalesce(max(batch), 0) FROM {seals}");
+        let beyond = format!("SELECT min(batch) FROM {entries} WHERE batch > ({last})");
         if let Some(batch) = number::<DB>(connection, beyond).await? {
             return Ok(Some(at(DivergenceKind::MissingTail, batch)));
         }
+        let last = number::<DB>(connection, last).await?.unwrap_or(0);
         let mut anchors = self.asked.anchors.iter();
         if let Some(anchor) = anchors.find(|anchor| anchor.size() > last) {
             return Ok(Some(at(DivergenceKind::MissingTail, anchor.size())));

@@ -1,6 +1,6 @@
-//! MariaDB and MySQL: a trigger for each change, which runs with the rights of the user who made it.
+//! MariaDB and MySQL: a trigger for each change, which runs with the rights of its maker.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use idempotent_runtime::{
     __audit::{Dialect as _, Row as _},
@@ -144,10 +144,12 @@ impl TrailDatabase for MySql {
             true => format!("SELECT {function}()"),
             false => shown_text(names),
         };
-        let rows = Self::query(connection, text, DOING).await?;
+        let rows = look(connection, text, DOING).await?;
         let shown = rows.first().and_then(|row| row.text(0).ok().flatten());
         let shown = shown.unwrap_or_default();
-        let lines = shown.split(',').filter_map(|line| line.split_once(' '));
+        let lines = shown
+            .split('"')
+            .filter_map(|line| line.trim().split_once(' '));
         Ok(lines
             .map(|(name, hash)| (name.to_owned(), hash.to_owned()))
             .collect())
@@ -230,12 +232,30 @@ impl TrailDatabase for MySql {
     }
 }
 
-/// Each table and trigger, and the SHA-256 of what a trigger does: the text of all would be too long
-/// for a server.
+/// Looks again while a table of any database is being changed, of which a function may not read
+/// (error 1684).
+async fn look(
+    connection: &mut MySqlConnection,
+    text: String,
+    doing: &'static str,
+) -> Result<Vec<sqlx::mysql::MySqlRow>, StoreError> {
+    for _ in 0..20 {
+        match MySql::send(connection, text.clone()).await {
+            Err(error) if number(&error) == Some(1684) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            rows => return rows.map_err(|error| MySql::store_error(error, doing)),
+        }
+    }
+    MySql::query(connection, text, doing).await
+}
+
+/// Each table and trigger, and the SHA-256 of what a trigger does, because the text of all would be
+/// too long for a server.
 fn shown_text(names: &Names) -> String {
     let begin = MySql::text(&names.plain("audit").to_ascii_lowercase());
     format!(
-        "SELECT GROUP_CONCAT(line) FROM (
+        "SELECT JSON_ARRAYAGG(line) FROM (
              SELECT CONCAT(LOWER(trigger_name), ' ', SHA2(CONCAT(action_timing, ' ', event_manipulation, ' ', LOWER(event_object_table), ' ', action_statement), 256)) AS line
              FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND LOCATE({begin}, LOWER(trigger_name)) = 1
              UNION ALL SELECT CONCAT(LOWER(table_name), ' table')
@@ -248,9 +268,9 @@ fn number(error: &sqlx::Error) -> Option<u16> {
     said.try_downcast_ref().map(MySqlDatabaseError::number)
 }
 
-/// An index that is there.
+/// An index that is there, or a statement that is for the other server.
 fn is_there_already(error: &sqlx::Error) -> bool {
-    number(error) == Some(1061)
+    matches!(number(error), Some(1061 | 1065))
 }
 
 fn object(names: &Names, source: Source, (moment, change): (&str, Change), body: &str) -> Object {
@@ -260,9 +280,10 @@ fn object(names: &Names, source: Source, (moment, change): (&str, Change), body:
         trigger(names, source, change),
     );
     Object {
-        dropped_by: Some(format!("DROP TRIGGER IF EXISTS {name}")),
+        // MariaDB replaces one without a moment in which there is none.
+        dropped_by: Some(format!("/*!80000 DROP TRIGGER IF EXISTS {name} */")),
         made_by: vec![format!(
-            "CREATE TRIGGER {name} {moment} {word} ON {table} FOR EACH ROW {body}"
+            "CREATE /*M! OR REPLACE */ TRIGGER {name} {moment} {word} ON {table} FOR EACH ROW {body}"
         )],
         shown: hex(&sha256(
             format!("{moment} {word} {} {body}", table.to_ascii_lowercase()).as_bytes(),

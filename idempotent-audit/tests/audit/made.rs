@@ -12,6 +12,7 @@ use crate::harness::{Place, Shop, url};
 on_every_database![
     a_trail_is_made_once_however_often_that_is_asked_for,
     older_records_get_an_entry_each,
+    a_change_of_an_older_record_before_its_turn_is_no_divergence,
     without_the_store_there_is_nothing_to_audit,
     an_outbox_that_comes_later_is_audited_by_the_next_migration,
     a_trail_is_made_beside_an_open_transaction_under_traffic,
@@ -43,6 +44,26 @@ async fn older_records_get_an_entry_each<DB: Place>(shop: Shop<DB>) {
     shop.expect("record", &[found; 5]).await;
     shop.audit().migrate().await.expect("it stands");
     shop.expect("record", &[found; 5]).await;
+}
+
+/// The triggers are there, and the entries of older rows are not yet.
+async fn a_change_of_an_older_record_before_its_turn_is_no_divergence<DB: Place>(shop: Shop<DB>) {
+    for key in ["deleted", "changed"] {
+        pay(&shop, key).await;
+    }
+    let shop = shop.audited().await;
+    shop.done_by_hand("UPDATE {p}audit_schema SET found = 0; DELETE FROM {p}audit")
+        .await;
+    let deleted = shop.idem.settle("payments.charge", None::<&str>, "deleted");
+    let deleted = DB::bytes(deleted.expect("a key").id().as_bytes());
+    shop.done_by_hand(&format!("DELETE FROM {{p}}records WHERE id = {deleted}"))
+        .await;
+    shop.done_by_hand("UPDATE {p}records SET state = 3").await;
+    shop.audit().migrate().await.expect("it goes on");
+    let audit = shop.audit().connect().await.expect("it stands");
+    while audit.seal().await.expect("it seals") > 0 {}
+    let report = audit.verify().run().await.expect("it can be read");
+    assert_eq!(report.divergence, None, "{report:?}");
 }
 
 async fn without_the_store_there_is_nothing_to_audit<DB: Place>(shop: Shop<DB>) {
@@ -130,6 +151,7 @@ async fn a_trail_is_made_beside_an_open_transaction_under_traffic<DB: Place>(sho
     let (made, ()) = tokio::join!(audit.migrate(), async {
         let until = tokio::time::Instant::now() + std::time::Duration::from_secs(3);
         let mut key = 0;
+        let older = "DELETE FROM {p}records WHERE attempt = 1";
         while tokio::time::Instant::now() < until {
             if DB::IS_SQLITE {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -139,6 +161,7 @@ async fn a_trail_is_made_beside_an_open_transaction_under_traffic<DB: Place>(sho
             key += 1;
         }
         open.rollback().await.expect("it ends");
+        let _it_may_be_busy = shop.by_hand(older).await;
     });
     assert_eq!(made, Ok(()));
     let audit = shop.audit().connect().await.expect("it stands");

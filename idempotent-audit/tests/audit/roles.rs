@@ -53,7 +53,7 @@ async fn holds<DB: Place>(
         .expect("the application sees the trail");
     let call = idem.call("payments.charge").key("k");
     let paid = call.run(async |_| Ok::<_, Error>(7_u64)).await;
-    assert_eq!(paid.ok(), Some(7));
+    assert_eq!(paid.expect("the application may call"), 7);
     assert_eq!(sealer.seal().await, Ok(3), "start and two writes");
     let report = sealer.verify().run().await.expect("the sealer reads it");
     assert_eq!((report.entries, report.divergence), (3, None));

@@ -144,6 +144,24 @@ async fn a_part_of_a_trail_is_verified_alone<DB: Place>(shop: Shop<DB>) {
         .await
         .expect("it can be read");
     assert_eq!((part.batches, &part.divergence), (2, &None), "{part:?}");
+    let nothing = audit.verify().from_batch(9).run().await;
+    assert_eq!(
+        nothing.expect("it can be read").divergence,
+        None,
+        "no batch, no divergence"
+    );
+    let hidden =
+        "INSERT INTO {p}audit (written, source, kind, batch) VALUES (7, 'event', 'event', 0)";
+    shop.done_by_hand(hidden).await;
+    let part_with_it = audit
+        .verify()
+        .from_batch(2)
+        .run()
+        .await
+        .expect("it can be read");
+    assert_found(&part_with_it, DivergenceKind::Gap, hidden);
+    shop.done_by_hand("DELETE FROM {p}audit WHERE batch = 0")
+        .await;
     let part = audit
         .verify()
         .to_batch(2)

@@ -237,13 +237,22 @@ async fn a_chain_that_was_made_anew_is_found_by_an_anchor<DB: Place>(shop: Shop<
             "only an anchor tells"
         );
     }
-    let anchored = audit
-        .verify()
-        .anchors([anchor])
-        .run()
+    let own = audit
+        .anchor()
         .await
-        .expect("it can be read");
-    assert_found(&anchored, DivergenceKind::Remade, "another chain");
+        .expect("it can be read")
+        .expect("a chain");
+    let later = own
+        .to_string()
+        .replacen(&format!(" {} ", own.size()), " 3 ", 1);
+    for anchors in [
+        vec![anchor.clone()],
+        vec![later.parse().expect("an anchor"), anchor],
+    ] {
+        let anchored = audit.verify().anchors(anchors).run().await;
+        let anchored = anchored.expect("it can be read");
+        assert_found(&anchored, DivergenceKind::Remade, "another chain");
+    }
 }
 
 async fn an_entry_that_was_never_sealed_is_found<DB: Place>(shop: Shop<DB>) {

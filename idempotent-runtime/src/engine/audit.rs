@@ -134,8 +134,12 @@ impl AuditWatch {
     pub(crate) async fn confirm(self: &Arc<Self>, operation: &Arc<str>) -> Result<(), Error> {
         let _alone = self.looking.lock().await;
         if self.state.load(Ordering::Acquire) == UNKNOWN {
-            let seen = self.look().await;
-            self.note(seen.err());
+            let mut fault = self.look().await.err();
+            if let Some(Fault::Unseen(_)) = fault {
+                // A database may fail once, as beside a change of its tables.
+                fault = self.look().await.err();
+            }
+            self.note(fault);
             if self.stands() {
                 let told = self.tell("start", self.about.clone()).await;
                 self.has_started.store(told, Ordering::Relaxed);
