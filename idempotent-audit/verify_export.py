@@ -11,8 +11,7 @@ db_user note note_by forgettable outcome_kind outcome_hash hash_before""".split(
 BYTES = {"record", "step", "stream", "outcome_hash", "hash_before"}
 
 
-class Divergence(Exception):
-    pass
+class Divergence(Exception): pass
 
 
 def check(holds, where):
@@ -36,10 +35,8 @@ def encoded(value):
 def leaf(entry):
     fields = b""
     for field in FIELDS:
-        value = entry[field]
-        if field in BYTES and value is not None:
-            value = bytes.fromhex(value)
-        fields += encoded(value)
+        is_hex = field in BYTES and entry[field] is not None
+        fields += encoded(bytes.fromhex(entry[field]) if is_hex else entry[field])
     return sha256(b"\0", fields)
 
 
@@ -48,39 +45,46 @@ def root(leaves):
         return sha256()
     if len(leaves) == 1:
         return leaves[0]
-    left = 1
-    while left * 2 < len(leaves):
-        left *= 2
+    left = 1 << (len(leaves) - 1).bit_length() - 1
     return sha256(b"\1", root(leaves[:left]), root(leaves[left:]))
 
 
 def seal_hash(seal):
-    fields = [seal["format"], seal["batch"], seal["entries"]]
-    fields += [bytes.fromhex(seal["root"]), bytes.fromhex(seal["previous"]), seal["sealed"]]
+    hashes = bytes.fromhex(seal["root"]), bytes.fromhex(seal["previous"])
+    fields = [seal["format"], seal["batch"], seal["entries"], *hashes, seal["sealed"]]
     return sha256(b"\2", *map(encoded, fields))
 
 
 def verify(lines, manifest):
     whole, leaves, before = hashlib.sha256(), [], None
-    batches = entries = 0
+    batches = entries = gone = may_be_gone = 0
     for line in lines:
         whole.update(line)
         row = json.loads(line)
         seal = row.get("seal")
         if seal is None:
             check(row["place"] == len(leaves), f"place of entry {row['number']}")
-            leaves.append(leaf(row))
-            check(leaves[-1].hex() == row["leaf"], f"content of entry {row['number']}")
+            if row["source"] == "pruned":
+                gone = row["batch"]
+            else:
+                check(leaf(row).hex() == row["leaf"], f"content of entry {row['number']}")
+            leaves.append(bytes.fromhex(row["leaf"]))
+            if (row["source"], row["label"]) == ("event", "prune"):
+                may_be_gone = json.loads(row["note"])["to"]
             continue
         batch = f"batch {seal['batch']}"
-        check(seal["entries"] == len(leaves), f"gap in {batch}")
-        check(root(leaves).hex() == seal["root"], f"content of {batch}")
+        if leaves or not seal["entries"]:
+            check(seal["entries"] == len(leaves), f"gap in {batch}")
+            check(root(leaves).hex() == seal["root"], f"content of {batch}")
+        else:
+            gone = seal["batch"]
         check(seal_hash(seal).hex() == seal["hash"], f"seal of {batch}")
         if before is not None:
             check(seal["previous"] == before["hash"], f"link of {batch}")
             check(seal["batch"] == before["batch"] + 1, f"gap before {batch}")
         before, batches, entries, leaves = seal, batches + 1, entries + len(leaves), []
     check(not leaves, "entries without a seal")
+    check(gone <= may_be_gone, f"batch {gone} is pruned, and no entry says so")
     check(whole.hexdigest() == manifest["sha256"], "the manifest is that of another export")
     check((batches, entries) == (manifest["batches"], manifest["entries"]), "the counts differ")
     if manifest["anchor"] is not None and before is not None:

@@ -1,5 +1,7 @@
 //! The part of a trail that is read.
 
+use std::{fmt, sync::Arc};
+
 use idempotent_runtime::Time;
 
 use crate::anchor::Anchor;
@@ -12,6 +14,25 @@ pub(crate) struct Asked {
     pub(crate) sealed_from: Option<Time>,
     pub(crate) sealed_to: Option<Time>,
     pub(crate) anchors: Vec<Anchor>,
+    pub(crate) tell: Tell,
+}
+
+/// Takes the number of batches that were read so far.
+#[derive(Clone, Default)]
+pub(crate) struct Tell(pub(crate) Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl Tell {
+    pub(crate) fn is(&self, batches: u64) {
+        if let Some(tell) = &self.0 {
+            tell(batches);
+        }
+    }
+}
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
 }
 
 impl Asked {

@@ -10,8 +10,9 @@ use idempotent_runtime::{
 
 use crate::{
     anchor::Anchor,
-    asked::Asked,
+    asked::{Asked, Tell},
     error::AuditError,
+    event::NewEvent,
     export::Manifest,
     names::Names,
     report::Report,
@@ -23,8 +24,8 @@ use crate::{
 /// [`AuditBuilder::connect`] makes it.
 #[derive(Clone)]
 pub struct Audit {
-    trail: Arc<dyn Trail>,
-    names: Arc<Names>,
+    pub(crate) trail: Arc<dyn Trail>,
+    pub(crate) names: Arc<Names>,
 }
 
 /// Sets up an audit of the records in a database.
@@ -188,6 +189,11 @@ impl Verify<'_> {
         /// Ends with the last batch that was sealed by this time.
         sealed_to(it, time: Time) { it.asked.sealed_to = Some(time) }
 
+        /// Calls this with the number of batches that were read so far, after each one.
+        on_progress(it, tell: impl Fn(u64) + Send + Sync + 'static) {
+            it.asked.tell = Tell(Some(Arc::new(tell)));
+        }
+
         /// Holds the chain against these anchors. They must be those of this store.
         anchors(it, anchors: impl IntoIterator<Item = Anchor>) {
             it.asked.anchors.extend(anchors);
@@ -242,7 +248,11 @@ impl AuditTrail for Audit {
     }
 
     async fn write(&self, event: &AuditEvent) -> Result<(), BoxError> {
-        Ok(self.trail.write(&self.names, event).await?)
+        let event = NewEvent {
+            holder: Some(&event.holder),
+            ..NewEvent::new(event.event, &event.detail)
+        };
+        Ok(self.trail.write(&self.names, &event).await?)
     }
 }
 

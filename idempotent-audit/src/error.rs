@@ -56,6 +56,10 @@ pub enum AuditError {
         origin: String,
     },
 
+    /// An act on the trail lacks something, or has too much of it. Nothing was written.
+    #[error("{0}")]
+    InvalidAct(&'static str),
+
     /// The server has a binary log, and lets only a user with the right `SUPER` make triggers
     /// (error 1419).
     #[error(

@@ -98,6 +98,7 @@ pub(crate) async fn export<DB: TrailDatabase>(
             put(json!({ "seal": of_seal(seal) }))?;
             manifest.batches += 1;
             manifest.entries += rows.len() as u64;
+            asked.tell.is(manifest.batches);
         }
     }
     manifest.sha256 = hasher.finalize().into();

@@ -10,15 +10,19 @@
     allow(dead_code, unused_imports)
 )]
 
+mod act;
 mod anchor;
 mod asked;
 mod audit;
 mod database;
 mod entry;
 mod error;
+mod event;
 mod export;
+mod hold;
 mod merkle;
 mod names;
+mod prune;
 mod report;
 mod seal;
 mod source;
@@ -28,9 +32,12 @@ mod unaudited;
 mod verify;
 
 pub use crate::{
+    act::{Signed, TrailAct},
     anchor::{Anchor, NoAnchor},
     audit::{Audit, AuditBuilder, SealTask, Verify},
     error::AuditError,
     export::Manifest,
+    hold::{Held, Hold},
+    prune::{Prune, Pruned},
     report::{Divergence, DivergenceKind, Report},
 };

@@ -52,6 +52,10 @@ impl Tree {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
     /// The root: that of no leaves is the hash of nothing.
     pub(crate) fn root(&self) -> Hash {
         let mut roots = self.whole.iter().rev().map(|(_, root)| *root);

@@ -16,6 +16,8 @@ pub enum DivergenceKind {
     MissingTail,
     /// The chain was made anew: an anchor has another root.
     Remade,
+    /// More is gone than the last pruning took.
+    Pruned,
     /// An entry is older than an hour, and was not sealed: no sealer runs, or it was put there.
     NeverSealed,
     /// A record is not what its last entry says, or an entry does not follow the one before.
@@ -44,6 +46,8 @@ pub struct Report {
     pub batches: u64,
     /// How many entries these have.
     pub entries: u64,
+    /// How many entries of these batches were pruned: they hold by their leaf, or by the seal alone.
+    pub pruned: u64,
     /// The last batch up to which an anchor holds: nobody has changed these. 0 without an anchor.
     pub anchored: i64,
     /// The first divergence; `None` if there is none.

@@ -77,8 +77,12 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     event {word} NOT NULL,
     holder {text},
     detail {text},
-    person {text}
-){options}"
+    person {text},
+    written {number} NOT NULL DEFAULT ({now}),
+    db_user {text} DEFAULT ({user})
+){options}",
+            now = DB::NOW,
+            user = DB::USER,
         ),
         // The trail itself, and each table that is audited; `found` says whether its older rows
         // have their entries.
@@ -119,10 +123,11 @@ pub(crate) fn roles<DB: TrailDatabase>(
             application,
         ),
         grant(
-            "INSERT (event, holder, detail, person)",
+            "SELECT, INSERT (event, holder, detail, person)",
             &[&events],
             application,
         ),
+        grant("INSERT (event, holder, detail, person)", &[&events], sealer),
         grant(
             "SELECT",
             &[&store, &records, &steps, &entries, &seals, &versions],

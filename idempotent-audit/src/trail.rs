@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use idempotent_runtime::{__audit::Row as _, AuditEvent, StoreError, StoreErrorKind};
+use idempotent_runtime::{__audit::Row as _, StoreError, StoreErrorKind};
 use sqlx::{Pool, pool::PoolConnection};
 
 use crate::{
@@ -11,8 +11,10 @@ use crate::{
     asked::Asked,
     database::{Object, TrailDatabase, found},
     error::AuditError,
+    event::{self, Event, NewEvent},
     export::{Manifest, Write, export},
     names::Names,
+    prune::{Pruned, prune},
     report::Report,
     seal::{anchor, seal_batch},
     source::Source,
@@ -39,7 +41,10 @@ pub(crate) trait Trail: Send + Sync {
     async fn migrate(&self, names: &Names) -> Result<(), AuditError>;
     /// Returns the id of the store.
     async fn check(&self, names: &Names) -> Result<String, AuditError>;
-    async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError>;
+    async fn write(&self, names: &Names, event: &NewEvent<'_>) -> Result<(), AuditError>;
+    /// The events with these names.
+    async fn events(&self, names: &Names, events: &[&str]) -> Result<Vec<Event>, AuditError>;
+    async fn prune(&self, names: &Names, keep: Duration) -> Result<Pruned, AuditError>;
     /// Seals the entries of one batch, and returns how many there were.
     async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
     async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError>;
@@ -96,17 +101,26 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         store_id::<DB>(&mut connection, names).await
     }
 
-    async fn write(&self, names: &Names, event: &AuditEvent) -> Result<(), AuditError> {
+    async fn write(&self, names: &Names, event: &NewEvent<'_>) -> Result<(), AuditError> {
         const WRITING: &str = "writing an event of the audit";
         let failed = |error| DB::store_error(error, WRITING);
         let mut transaction = self.0.begin().await.map_err(failed)?;
         let names = names.at(DB::place(&mut transaction, names).await?);
-        let values = [event.event, &*event.holder, &*event.detail].map(DB::text);
-        let (events, values) = (names.of(Source::Event), values.join(", "));
-        let insert = format!("INSERT INTO {events} (event, holder, detail) VALUES ({values})");
-        DB::query(&mut transaction, insert, WRITING).await?;
+        event::add::<DB>(&mut transaction, &names, event).await?;
         transaction.commit().await.map_err(failed)?;
         Ok(())
+    }
+
+    async fn events(&self, names: &Names, events: &[&str]) -> Result<Vec<Event>, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        Ok(event::named::<DB>(&mut connection, names, events).await?)
+    }
+
+    async fn prune(&self, names: &Names, keep: Duration) -> Result<Pruned, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        prune::<DB>(&mut connection, names, keep).await
     }
 
     async fn seal(&self, names: &Names) -> Result<usize, AuditError> {

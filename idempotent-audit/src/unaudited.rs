@@ -39,6 +39,8 @@ struct Line {
     record: Vec<u8>,
     step: Vec<u8>,
     number: i64,
+    /// Whether a pruning may have taken the entry before.
+    is_old: bool,
     kind: String,
     before: Option<i64>,
     after: State,
@@ -46,7 +48,7 @@ struct Line {
 }
 
 impl Line {
-    fn read(row: &impl Row, hashes_late: bool) -> Result<Self, BoxError> {
+    fn read(row: &impl Row, hashes_late: bool, pruned_until: i64) -> Result<Self, BoxError> {
         let is_raw = hashes_late && row.number(10)? == Some(1);
         let hash = |place| -> Result<Option<Vec<u8>>, BoxError> {
             let bytes = row.bytes(place)?;
@@ -59,6 +61,7 @@ impl Line {
             record: row.bytes(0)?.unwrap_or_default(),
             step: row.bytes(1)?.unwrap_or_default(),
             number: row.number(2)?.unwrap_or_default(),
+            is_old: row.number(11)?.is_some_and(|batch| batch <= pruned_until),
             kind: row.text(3)?.unwrap_or_default(),
             before: row.number(4)?,
             after: State {
@@ -83,12 +86,12 @@ fn text<DB: TrailDatabase>(names: &Names) -> String {
             _ => ("record", "name", "NULL, NULL"),
         };
         format!(
-            "SELECT {id}, {step}, {ROW}, '{name}', NULL, state, {numbers}, {hash}, NULL, 1 FROM {table}"
+            "SELECT {id}, {step}, {ROW}, '{name}', NULL, state, {numbers}, {hash}, NULL, 1, NULL FROM {table}"
         )
     });
     format!(
         "SELECT record, COALESCE(step, {nothing}) AS step, number, kind, state_before, state_after, attempt, token, outcome_hash, hash_before,
-             CASE WHEN batch IS NULL THEN 1 ELSE 0 END AS is_raw
+             CASE WHEN batch IS NULL THEN 1 ELSE 0 END AS is_raw, batch
          FROM {entries} WHERE source IN ('record', 'step')
          UNION ALL {} ORDER BY 1, 2, 3",
         rows.join(" UNION ALL ")
@@ -99,6 +102,7 @@ fn text<DB: TrailDatabase>(names: &Names) -> String {
 pub(crate) async fn find<DB: TrailDatabase>(
     connection: &mut DB::Connection,
     names: &Names,
+    pruned_until: i64,
 ) -> Result<Option<Divergence>, AuditError> {
     let versions = names.versions();
     let found = format!("SELECT max(found) FROM {versions} WHERE source IN ('record', 'step')");
@@ -111,7 +115,7 @@ pub(crate) async fn find<DB: TrailDatabase>(
     let mut failed = None;
     let take = |next: Either<DB::QueryResult, DB::Row>| {
         let Either::Right(row) = next else { return };
-        match Line::read(&row, DB::HASHES_LATE) {
+        match Line::read(&row, DB::HASHES_LATE, pruned_until) {
             Ok(line) => walk.take(line),
             Err(error) => failed = failed.take().or(Some(error)),
         }
@@ -158,8 +162,11 @@ impl Walk {
             (Some(stands), false, _) => {
                 line.before == stands.state && line.hash_before == stands.hash
             }
-            (None, false, "deleted") => is_first && line.number < self.found_until,
-            (None, false, _) => line.before.is_none() || is_first && line.number < self.found_until,
+            (None, false, kind) => {
+                let may_be_first = line.is_old || line.number < self.found_until;
+                let begins = kind != "deleted" && line.before.is_none();
+                begins || is_first && may_be_first
+            }
         };
         if self.found.is_none() && !holds {
             self.diverges((line.number != ROW).then_some(line.number));

@@ -1,14 +1,15 @@
 //! Verification: the first place where a trail is not what it was, and in which way.
 
-use idempotent_runtime::__audit::Row;
+use idempotent_runtime::{__audit::Row, BoxError};
 
 use crate::{
     asked::Asked,
     database::TrailDatabase,
     entry::{Entry, columns},
     error::AuditError,
-    merkle::Tree,
+    merkle::{Hash, Tree},
     names::Names,
+    prune::{BEGINS, ENDS, PRUNED, Pruning},
     report::{Divergence, DivergenceKind, Report},
     seal::{COLUMNS, Seal, damaged, seals_after},
     unaudited,
@@ -30,6 +31,8 @@ pub(crate) async fn verify<DB: TrailDatabase>(
         names,
         asked,
         before: None,
+        pruning: None,
+        gone: (0, 0),
         report: &mut report,
     };
     let mut divergence = chain.walk::<DB>(connection).await?;
@@ -37,7 +40,11 @@ pub(crate) async fn verify<DB: TrailDatabase>(
         divergence = chain.end::<DB>(connection).await?;
     }
     if divergence.is_none() && asked.is_whole() {
-        divergence = unaudited::find::<DB>(connection, names).await?;
+        divergence = chain.taken::<DB>(connection).await?;
+    }
+    let pruned_until = chain.pruning.map_or(0, |pruning| pruning.to);
+    if divergence.is_none() && asked.is_whole() {
+        divergence = unaudited::find::<DB>(connection, names, pruned_until).await?;
     }
     report.divergence = divergence;
     Ok(report)
@@ -47,6 +54,10 @@ struct Chain<'a> {
     names: &'a Names,
     asked: &'a Asked,
     before: Option<Seal>,
+    /// The last pruning, once a batch was met that was pruned.
+    pruning: Option<Pruning>,
+    /// How many batches are gone whole, and how many entries of others.
+    gone: (i64, i64),
     report: &'a mut Report,
 }
 
@@ -84,6 +95,7 @@ impl Chain<'_> {
                 }
                 self.report.batches += 1;
                 self.report.entries += u64::try_from(seal.entries).unwrap_or(0);
+                self.asked.tell.is(self.report.batches);
                 self.before = Some(seal);
             }
         }
@@ -126,10 +138,40 @@ impl Chain<'_> {
 
     /// Holds the entries of a batch against its seal.
     async fn batch<DB: TrailDatabase>(
-        &self,
+        &mut self,
         connection: &mut DB::Connection,
         seal: &Seal,
     ) -> Result<Option<Divergence>, AuditError> {
+        let batch = self.entries::<DB>(connection, seal).await?;
+        let to = self.pruning.map_or(0, |pruning| pruning.to);
+        if batch.gone > 0 && seal.batch > to {
+            let pruning = match self.last_pruning::<DB>(connection).await? {
+                Ok(pruning) => pruning,
+                Err(divergence) => return Ok(Some(divergence)),
+            };
+            self.pruning = Some(pruning);
+            if seal.batch > pruning.to {
+                let kind = match batch.leaves.is_empty() {
+                    true => DivergenceKind::Gap,
+                    false => DivergenceKind::Content,
+                };
+                return Ok(Some(at(kind, seal.batch)));
+            }
+        }
+        match batch.leaves.is_empty() {
+            true => self.gone.0 += i64::from(batch.gone > 0),
+            false => self.gone.1 += batch.gone,
+        }
+        self.report.pruned += u64::try_from(batch.gone).unwrap_or(0);
+        Ok(batch.divergence)
+    }
+
+    /// Reads the entries of a batch, and holds them against its seal.
+    async fn entries<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+        seal: &Seal,
+    ) -> Result<Batch, AuditError> {
         let Seal { batch, entries, .. } = seal;
         let text = format!(
             "SELECT place, leaf, {} FROM {} WHERE batch = {batch} ORDER BY number LIMIT {}",
@@ -138,30 +180,76 @@ impl Chain<'_> {
             entries.saturating_add(1)
         );
         let rows = DB::query(connection, text, VERIFYING).await?;
-        if i64::try_from(rows.len()).ok() != Some(*entries) {
-            return Ok(Some(at(DivergenceKind::Gap, *batch)));
+        if rows.is_empty() {
+            return Ok(Batch {
+                gone: *entries,
+                ..Batch::default()
+            });
         }
-        let mut tree = Tree::default();
-        for (expected, row) in (0..).zip(&rows) {
-            let entry = Entry::read(row, 2).map_err(damaged)?;
-            let found = |kind| {
-                let number = Some(entry.number());
-                Some(Divergence {
-                    number,
-                    ..at(kind, *batch)
-                })
+        Ok(Batch::read(&rows, seal).map_err(damaged)?)
+    }
+
+    /// The last pruning that is an entry of this chain.
+    async fn last_pruning<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Result<Pruning, Divergence>, AuditError> {
+        let entries = self.names.entries();
+        let text = format!(
+            "SELECT batch, label, note FROM {entries}
+             WHERE source = 'event' AND label IN ('{BEGINS}', '{ENDS}') AND batch IS NOT NULL
+             ORDER BY number DESC LIMIT 10"
+        );
+        let rows = DB::query(connection, text, VERIFYING).await?;
+        let mut events = Vec::new();
+        for row in &rows {
+            let Some(batch) = row.number(0).map_err(damaged)? else {
+                continue;
             };
-            if row.number(0).map_err(damaged)? != Some(expected) {
-                return Ok(found(DivergenceKind::Place));
+            let Some(seal) = self.seal::<DB>(connection, batch).await? else {
+                return Ok(Err(at(DivergenceKind::Gap, batch)));
+            };
+            if seal.hash != seal.computed() {
+                return Ok(Err(at(DivergenceKind::Link, batch)));
             }
-            let leaf = entry.leaf();
-            if row.bytes(1).map_err(damaged)?.as_deref() != Some(&leaf[..]) {
-                return Ok(found(DivergenceKind::Content));
+            let entries = self.entries::<DB>(connection, &seal).await?;
+            if let Some(divergence) = entries.divergence {
+                return Ok(Err(divergence));
             }
-            tree.push(leaf);
+            let text = |place| row.text(place).map_err(damaged);
+            let event = text(1)?.unwrap_or_default();
+            let begins = event == BEGINS;
+            events.push((event, text(2)?.unwrap_or_default()));
+            if begins {
+                break;
+            }
         }
-        let holds = tree.root()[..] == seal.root[..];
-        Ok((!holds).then(|| at(DivergenceKind::Content, *batch)))
+        let events = events.iter().map(|(event, detail)| (&**event, &**detail));
+        Ok(Ok(Pruning::read(events)))
+    }
+
+    /// Holds what is gone against the last pruning, if that has ended.
+    async fn taken<DB: TrailDatabase>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<Divergence>, AuditError> {
+        if self.gone == (0, 0) {
+            return Ok(None);
+        }
+        let last = match self.last_pruning::<DB>(connection).await? {
+            Ok(last) => last,
+            Err(divergence) => return Ok(Some(divergence)),
+        };
+        // A pruning that runs beside a verification has taken some of it already.
+        let is_more = |(batches, entries)| {
+            self.gone.0 > batches || self.gone.0 == batches && self.gone.1 > entries
+        };
+        Ok(last.gone.filter(|it| is_more(*it)).map(|_| Divergence {
+            kind: DivergenceKind::Pruned,
+            batch: None,
+            number: None,
+            record: None,
+        }))
     }
 
     /// Looks behind the last seal.
@@ -201,6 +289,54 @@ impl Chain<'_> {
             number: Some(number),
             record: None,
         }))
+    }
+}
+
+/// The entries of a batch, held against its seal.
+#[derive(Default)]
+struct Batch {
+    leaves: Tree,
+    /// How many entries have lost their fields.
+    gone: i64,
+    divergence: Option<Divergence>,
+}
+
+impl Batch {
+    fn read(rows: &[impl Row], seal: &Seal) -> Result<Self, BoxError> {
+        let mut batch = Self::default();
+        for (expected, row) in (0..).zip(rows) {
+            let entry = Entry::read(row, 2)?;
+            let (place, leaf) = (row.number(0)?, row.bytes(1)?.unwrap_or_default());
+            let is_pruned = entry.text_of("source") == Some(PRUNED);
+            batch.gone += i64::from(is_pruned);
+            let own = match Hash::try_from(leaf) {
+                Ok(leaf) if is_pruned => leaf,
+                Ok(leaf) if leaf == entry.leaf() => leaf,
+                _ => {
+                    batch.found(DivergenceKind::Content, seal, &entry);
+                    [0; 32]
+                }
+            };
+            if place != Some(expected) {
+                batch.found(DivergenceKind::Place, seal, &entry);
+            }
+            batch.leaves.push(own);
+        }
+        if i64::try_from(rows.len()).ok() != Some(seal.entries) {
+            batch.divergence = Some(at(DivergenceKind::Gap, seal.batch));
+        } else if batch.divergence.is_none() && batch.leaves.root()[..] != seal.root[..] {
+            batch.divergence = Some(at(DivergenceKind::Content, seal.batch));
+        }
+        Ok(batch)
+    }
+
+    fn found(&mut self, kind: DivergenceKind, seal: &Seal, entry: &Entry) {
+        self.divergence = self.divergence.take().or_else(|| {
+            Some(Divergence {
+                number: Some(entry.number()),
+                ..at(kind, seal.batch)
+            })
+        });
     }
 }
 

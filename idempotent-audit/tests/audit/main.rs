@@ -7,6 +7,7 @@ mod broken;
 mod entries;
 mod made;
 mod moved;
+mod pruned;
 mod roles;
 mod sealed;
 mod tampered;

@@ -252,6 +252,21 @@ async fn an_export_is_verified_by_a_script_that_shares_no_code<DB: Place>(shop: 
     assert!(!holds && said.contains("another export"), "{said}");
 }
 
+/// Fails unless the script verifies an export of the trail.
+pub(crate) async fn verified_by_script(audit: &Audit) {
+    let mut lines = Vec::new();
+    let exported = audit.verify().export(&mut lines).await;
+    let manifest = exported.expect("it is written").to_json();
+    let text = String::from_utf8(lines).expect("JSON");
+    let (holds, said) = by_script(&text, &manifest);
+    assert!(holds, "{said}");
+    let other = text.replace("{\\\"to\\\":", "{\\\"no\\\":");
+    assert!(
+        other == text || !by_script(&other, &manifest).0,
+        "no pruning may do that"
+    );
+}
+
 /// The verdict of the script, and its words.
 fn by_script(lines: &str, manifest: &str) -> (bool, String) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -145,17 +145,21 @@ async fn entries_that_were_removed_added_or_moved_are_found<DB: Place>(shop: Sho
             .await;
         shop.done_by_hand(&change).await;
         assert_found(&report(&audit).await, kind, &change);
-        let back = match DB::NAME {
-            "PostgreSQL" => {
-                "DELETE FROM {p}audit; INSERT INTO {p}audit OVERRIDING SYSTEM VALUE SELECT * FROM {p}kept; DROP TABLE {p}kept"
-            }
-            _ => {
-                "DELETE FROM {p}audit; INSERT INTO {p}audit SELECT * FROM {p}kept; DROP TABLE {p}kept"
-            }
-        };
-        shop.done_by_hand(back).await;
+        entries_back(&shop).await;
         assert_eq!(report(&audit).await.divergence, None, "{change}");
     }
+}
+
+/// Puts entries back as they were.
+pub(crate) async fn entries_back<DB: Place>(shop: &Shop<DB>) {
+    let overriding = match DB::NAME {
+        "PostgreSQL" => "OVERRIDING SYSTEM VALUE",
+        _ => "",
+    };
+    shop.done_by_hand(&format!(
+        "DELETE FROM {{p}}audit; INSERT INTO {{p}}audit {overriding} SELECT * FROM {{p}}kept; DROP TABLE {{p}}kept"
+    ))
+    .await;
 }
 
 async fn a_tail_that_was_cut_off_is_found<DB: Place>(shop: Shop<DB>) {

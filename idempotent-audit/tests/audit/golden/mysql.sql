@@ -49,7 +49,9 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_events (
     event VARCHAR(64) NOT NULL,
     holder LONGTEXT,
     detail LONGTEXT,
-    person LONGTEXT
+    person LONGTEXT,
+    written BIGINT NOT NULL DEFAULT (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+    db_user LONGTEXT DEFAULT (USER())
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 //
 CREATE TABLE IF NOT EXISTS idempotent_audit_schema (

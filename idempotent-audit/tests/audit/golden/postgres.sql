@@ -47,7 +47,9 @@ BEGIN
     event text NOT NULL,
     holder text,
     detail text,
-    person text
+    person text,
+    written bigint NOT NULL DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+    db_user text DEFAULT (session_user)
 )$made$, '@schema@.', place || '.'), '@schema@', place);
     EXECUTE replace(replace($made$CREATE TABLE IF NOT EXISTS @schema@.idempotent_audit_schema (
     source text NOT NULL PRIMARY KEY,

@@ -44,7 +44,9 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_events (
     event TEXT NOT NULL,
     holder TEXT,
     detail TEXT,
-    person TEXT
+    person TEXT,
+    written INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000),
+    db_user TEXT DEFAULT (NULL)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS idempotent_audit_schema (
     source TEXT NOT NULL PRIMARY KEY,

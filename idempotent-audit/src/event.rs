@@ -1,0 +1,97 @@
+//! Events: acts on a trail, and those of programs. They are only added, and each leaves an entry.
+
+use idempotent_runtime::{__audit::Row, BoxError, StoreError};
+
+use crate::{database::TrailDatabase, names::Names, seal::damaged, source::Source};
+
+const WRITING: &str = "writing an event of the audit";
+const READING: &str = "reading the events of the audit";
+
+/// An event that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewEvent<'a> {
+    pub(crate) event: &'a str,
+    pub(crate) holder: Option<&'a str>,
+    pub(crate) detail: &'a str,
+    pub(crate) person: Option<&'a str>,
+}
+
+impl<'a> NewEvent<'a> {
+    /// One of the trail itself.
+    pub(crate) fn new(event: &'a str, detail: &'a str) -> Self {
+        Self {
+            event,
+            holder: None,
+            detail,
+            person: None,
+        }
+    }
+}
+
+/// An event that stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) number: i64,
+    pub(crate) event: String,
+    pub(crate) detail: String,
+    pub(crate) person: Option<String>,
+    /// The user who was logged in. SQLite has none.
+    pub(crate) db_user: Option<String>,
+    /// When it was written, by the server's clock, in microseconds.
+    pub(crate) written: i64,
+    /// How long ago that was.
+    pub(crate) age: i64,
+}
+
+impl Event {
+    fn read(row: &impl Row) -> Result<Self, BoxError> {
+        Ok(Self {
+            number: row.number(0)?.unwrap_or_default(),
+            event: row.text(1)?.unwrap_or_default(),
+            detail: row.text(2)?.unwrap_or_default(),
+            person: row.text(3)?,
+            db_user: row.text(4)?,
+            written: row.number(5)?.unwrap_or_default(),
+            age: row.number(6)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// Writes an event.
+pub(crate) async fn add<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    event: &NewEvent<'_>,
+) -> Result<(), StoreError> {
+    let value = |text: Option<&str>| text.map_or("NULL".to_owned(), DB::text);
+    let values = [
+        Some(event.event),
+        event.holder,
+        Some(event.detail),
+        event.person,
+    ];
+    let (events, values) = (names.of(Source::Event), values.map(value).join(", "));
+    let insert = format!("INSERT INTO {events} (event, holder, detail, person) VALUES ({values})");
+    DB::query(connection, insert, WRITING).await?;
+    Ok(())
+}
+
+/// The events with these names, in the order in which they were written.
+pub(crate) async fn named<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    events: &[&str],
+) -> Result<Vec<Event>, StoreError> {
+    let (table, events) = (
+        names.of(Source::Event),
+        events.iter().map(|it| DB::text(it)),
+    );
+    let (events, now) = (events.collect::<Vec<_>>().join(", "), DB::NOW);
+    let look = format!(
+        "SELECT number, event, detail, person, db_user, written, {now} - written
+         FROM {table} WHERE event IN ({events}) ORDER BY number"
+    );
+    let rows = DB::query(connection, look, READING).await?;
+    let read = rows.iter().map(|row| Event::read(row).map_err(damaged));
+    read.collect()
+}

@@ -1,0 +1,143 @@
+//! Holds: entries that no pruning touches.
+
+use idempotent_runtime::{Time, identity::RecordId};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    act::{Signed, TrailAct},
+    audit::Audit,
+    error::AuditError,
+    event::Event,
+};
+
+/// The entries that are held.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Hold {
+    /// Those of one record, and of its steps.
+    Record(RecordId),
+    /// Those of all records of this operation, and of their steps.
+    Operation(String),
+    /// Those that were written from the first time up to the second one.
+    Times(Time, Time),
+}
+
+/// A hold that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Held {
+    /// The entries that are held.
+    pub hold: Hold,
+    /// The act that holds them.
+    pub signed: Signed,
+}
+
+const HOLD: &str = "hold";
+const RELEASE: &str = "release";
+
+/// The events that holds are made of.
+pub(crate) const EVENTS: [&str; 2] = [HOLD, RELEASE];
+
+impl Audit {
+    /// Keeps entries from every [pruning](Self::prune) until they are
+    /// [released](Self::release): those of a record, of an operation, or of a time. The hold is an
+    /// entry, and needs a reason.
+    pub fn hold(&self, hold: Hold) -> TrailAct<'_> {
+        TrailAct::new(self, HOLD, (HOLD, hold.to_json()))
+    }
+
+    /// Ends a hold, which is an entry, too. The next pruning takes what it may.
+    pub fn release(&self, hold: Hold) -> TrailAct<'_> {
+        TrailAct::new(self, RELEASE, (HOLD, hold.to_json()))
+    }
+
+    /// Returns the holds that stand, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer.
+    pub async fn holds(&self) -> Result<Vec<Held>, AuditError> {
+        Ok(standing(&self.trail.events(&self.names, &EVENTS).await?))
+    }
+}
+
+/// The holds that stand after these events.
+pub(crate) fn standing(events: &[Event]) -> Vec<Held> {
+    let mut all: Vec<Held> = Vec::new();
+    for event in events {
+        let Some((signed, subject)) = Signed::read(event, HOLD) else {
+            continue;
+        };
+        let Some(hold) = Hold::from_json(&subject) else {
+            continue;
+        };
+        all.retain(|held| held.hold != hold);
+        if event.event == HOLD {
+            all.push(Held { hold, signed });
+        }
+    }
+    all
+}
+
+impl Hold {
+    fn to_json(&self) -> Json {
+        match self {
+            Self::Record(id) => json!({ "record": id.to_hex() }),
+            Self::Operation(operation) => json!({ "operation": operation }),
+            Self::Times(from, to) => json!({ "from": from.as_micros(), "to": to.as_micros() }),
+        }
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let text = |field| json.get(field)?.as_str();
+        let time = |field| Some(Time::from_micros(json.get(field)?.as_i64()?));
+        if let Some(id) = text("record") {
+            return Some(Self::Record(id.parse().ok()?));
+        }
+        if let Some(operation) = text("operation") {
+            return Some(Self::Operation(operation.to_owned()));
+        }
+        Some(Self::Times(time("from")?, time("to")?))
+    }
+}
+
+/// Decides entry by entry, in the order of their records, which of them a hold keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    records: Vec<Vec<u8>>,
+    operations: Vec<String>,
+    times: Vec<(i64, i64)>,
+    /// The record at hand, if its operation is held.
+    of_operation: Option<Vec<u8>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(holds: &[Held]) -> Self {
+        let mut keeper = Self::default();
+        for held in holds {
+            match &held.hold {
+                Hold::Record(id) => keeper.records.push(id.as_bytes().to_vec()),
+                Hold::Operation(operation) => keeper.operations.push(operation.clone()),
+                Hold::Times(from, to) => keeper.times.push((from.as_micros(), to.as_micros())),
+            }
+        }
+        keeper
+    }
+
+    /// The entries of a record come before those of its steps, which have no operation.
+    pub(crate) fn keeps(
+        &mut self,
+        record: Option<&Vec<u8>>,
+        operation: Option<&String>,
+        written: i64,
+    ) -> bool {
+        if operation.is_some_and(|it| self.operations.contains(it)) {
+            self.of_operation = record.cloned();
+        }
+        let is_of_record = record.is_some_and(|record| {
+            self.records.contains(record) || self.of_operation.as_ref() == Some(record)
+        });
+        let mut times = self.times.iter();
+        is_of_record || times.any(|(from, to)| (*from..=*to).contains(&written))
+    }
+}
