@@ -5,10 +5,15 @@ use std::{
     pin::Pin,
 };
 
-use idempotent_runtime::__audit::setters;
+use idempotent_runtime::{__audit::setters, Time, identity::RecordId};
 use serde_json::{Value as Json, json};
 
-use crate::{audit::Audit, error::AuditError, event::NewEvent};
+use crate::{
+    approval::Proposal,
+    audit::Audit,
+    error::AuditError,
+    event::{Event, NewEvent},
+};
 
 /// An act of a person on a trail, which is an entry. Nothing happens until it is awaited.
 ///
@@ -26,18 +31,35 @@ use crate::{audit::Audit, error::AuditError, event::NewEvent};
 pub struct TrailAct<'a> {
     pub(crate) audit: &'a Audit,
     pub(crate) event: &'static str,
-    /// The subject of the act, as its detail has it.
-    pub(crate) subject: (&'static str, Json),
+    pub(crate) subject: Subject,
     pub(crate) by: Option<String>,
     pub(crate) because: String,
 }
 
+/// The subject of an act.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// Entries that are held.
+    Held(Json),
+    /// The end of a record.
+    End(Proposal, RecordId),
+}
+
+impl Subject {
+    /// The detail of an act, with its reason.
+    fn because(&self, because: &str) -> String {
+        match self {
+            Self::Held(hold) => json!({ HELD: hold, BECAUSE: because }).to_string(),
+            Self::End(proposal, record) => format!("{proposal} {} {because}", record.to_hex()),
+        }
+    }
+}
+
+const HELD: &str = "hold";
+const BECAUSE: &str = "because";
+
 impl<'a> TrailAct<'a> {
-    pub(crate) fn new(
-        audit: &'a Audit,
-        event: &'static str,
-        subject: (&'static str, Json),
-    ) -> Self {
+    pub(crate) fn new(audit: &'a Audit, event: &'static str, subject: Subject) -> Self {
         Self {
             audit,
             event,
@@ -63,7 +85,7 @@ impl<'a> TrailAct<'a> {
         let Self {
             audit,
             event,
-            subject: (about, subject),
+            subject,
             by,
             because,
         } = self;
@@ -75,7 +97,7 @@ impl<'a> TrailAct<'a> {
                 "a name has at most 256 bytes, and a reason at most 4,096",
             ));
         }
-        let detail = json!({ about: subject, "because": because }).to_string();
+        let detail = subject.because(&because);
         let event = NewEvent {
             person: by.as_deref(),
             ..NewEvent::new(event, &detail)
@@ -104,19 +126,23 @@ pub struct Signed {
     /// The reason.
     pub because: String,
     /// When it was written, by the server's clock.
-    pub at: idempotent_runtime::Time,
+    pub at: Time,
 }
 
 impl Signed {
-    /// Reads an act, and its subject.
-    pub(crate) fn read(event: &crate::event::Event, about: &str) -> Option<(Self, Json)> {
-        let detail: Json = serde_json::from_str(&event.detail).ok()?;
-        let signed = Self {
+    pub(crate) fn new(event: &Event, because: String) -> Self {
+        Self {
             db_user: event.db_user.clone(),
             by: event.person.clone(),
-            because: detail.get("because")?.as_str()?.to_owned(),
-            at: idempotent_runtime::Time::from_micros(event.written),
-        };
-        Some((signed, detail.get(about)?.clone()))
+            because,
+            at: Time::from_micros(event.written),
+        }
+    }
+
+    /// Reads an act that holds entries, and its subject.
+    pub(crate) fn holds(event: &Event) -> Option<(Self, Json)> {
+        let detail: Json = serde_json::from_str(&event.detail).ok()?;
+        let because = detail.get(BECAUSE)?.as_str()?.to_owned();
+        Some((Self::new(event, because), detail.get(HELD)?.clone()))
     }
 }

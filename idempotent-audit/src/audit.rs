@@ -97,7 +97,7 @@ impl Audit {
     }
 
     /// Seals the entries that are open again and again, until the task is stopped or dropped:
-    /// `"10s"`, or a `Duration`. Any number of processes may do so.
+    /// `"10s"`, or a `Duration`. Any number of processes may do so. The beginning is an entry.
     ///
     /// # Errors
     ///
@@ -115,6 +115,14 @@ impl Audit {
         }
         let audit = self.clone();
         let sealing = async move {
+            let detail = format!("every {every:?}");
+            let begins = NewEvent::new("sealing", &detail);
+            if let Err(error) = audit.trail.write(&audit.names, &begins).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the audit does not tell that it is sealed"
+                );
+            }
             loop {
                 tokio::time::sleep(every).await;
                 if let Err(error) = audit.seal().await {
@@ -279,6 +287,26 @@ impl AuditBuilder {
         keep_outcomes(it) {
             if let Ok(names) = &mut it.names {
                 names.keeps_outcomes = true;
+            }
+        }
+    }
+
+    setters! {
+        /// Has a second person approve how a person ends an uncertain or parked record. The names
+        /// are those of the users of the database under which the application runs.
+        ///
+        /// These users act for a person only where they sign with a name. Every other user is a
+        /// person, and may not even delete such a record. The act fails, and the error names the
+        /// [proposal](crate::Proposal::refused) that a second person has to
+        /// [approve](Audit::approve). A trigger holds that on servers, also against an `UPDATE` by
+        /// hand. SQLite has no users, so there it is a rule for people who sign, and no wall; other
+        /// programs that open the file need SQLite 3.47.
+        ///
+        /// Once made, it stays also for builds that do not ask for it. To end it, the owner drops
+        /// the triggers whose names have `_guards`.
+        four_eyes(it, users: &[&str]) {
+            if let Ok(names) = &mut it.names {
+                names.four_eyes = Some(users.iter().map(ToString::to_string).collect());
             }
         }
     }

@@ -184,6 +184,12 @@ pub(crate) fn found<DB: TrailDatabase>(
     )
 }
 
+/// The users of the application, if the ends of these rows need the approval of a second person.
+pub(crate) fn guarded(names: &Names, source: Source) -> Option<&[String]> {
+    let users = names.four_eyes.as_deref();
+    users.filter(|_| source == Source::Record)
+}
+
 /// The name of the trigger for a change, where each change has one of its own.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 fn trigger(names: &Names, source: Source, change: Change) -> String {

@@ -4,7 +4,7 @@ use idempotent_runtime::{Time, identity::RecordId};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    act::{Signed, TrailAct},
+    act::{Signed, Subject, TrailAct},
     audit::Audit,
     error::AuditError,
     event::Event,
@@ -43,12 +43,12 @@ impl Audit {
     /// [released](Self::release): those of a record, of an operation, or of a time. The hold is an
     /// entry, and needs a reason.
     pub fn hold(&self, hold: Hold) -> TrailAct<'_> {
-        TrailAct::new(self, HOLD, (HOLD, hold.to_json()))
+        TrailAct::new(self, HOLD, Subject::Held(hold.to_json()))
     }
 
     /// Ends a hold, which is an entry, too. The next pruning takes what it may.
     pub fn release(&self, hold: Hold) -> TrailAct<'_> {
-        TrailAct::new(self, RELEASE, (HOLD, hold.to_json()))
+        TrailAct::new(self, RELEASE, Subject::Held(hold.to_json()))
     }
 
     /// Returns the holds that stand, the oldest first.
@@ -65,7 +65,7 @@ impl Audit {
 pub(crate) fn standing(events: &[Event]) -> Vec<Held> {
     let mut all: Vec<Held> = Vec::new();
     for event in events {
-        let Some((signed, subject)) = Signed::read(event, HOLD) else {
+        let Some((signed, subject)) = Signed::holds(event) else {
             continue;
         };
         let Some(hold) = Hold::from_json(&subject) else {

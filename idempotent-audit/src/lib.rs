@@ -12,6 +12,7 @@
 
 mod act;
 mod anchor;
+mod approval;
 mod asked;
 mod audit;
 mod database;
@@ -34,6 +35,7 @@ mod verify;
 pub use crate::{
     act::{Signed, TrailAct},
     anchor::{Anchor, NoAnchor},
+    approval::{NoProposal, Proposal, Proposed},
     audit::{Audit, AuditBuilder, SealTask, Verify},
     error::AuditError,
     export::Manifest,

@@ -10,6 +10,8 @@ pub(crate) struct Names {
     pub(crate) prefix: TablePrefix,
     /// Whether the bytes of outcomes are kept beside the entries.
     pub(crate) keeps_outcomes: bool,
+    /// The users of the application, where a second person has to approve the acts of others.
+    pub(crate) four_eyes: Option<Vec<String>>,
     /// Stands before the name of a table or a function: its schema and a dot, where there is one.
     pub(crate) place: String,
 }
@@ -49,6 +51,17 @@ impl Names {
     /// The trigger that does something for a source.
     pub(crate) fn named(&self, source: Source, what: &str) -> String {
         self.plain(&format!("audit_{}_{what}", source.name()))
+    }
+
+    /// Whether a user of the database is one of the application's, who acts for many people.
+    pub(crate) fn is_of_application(&self, user: &str) -> bool {
+        let name = |of: &String| {
+            user == of
+                || user
+                    .strip_prefix(of.as_str())
+                    .is_some_and(|it| it.starts_with('@'))
+        };
+        self.four_eyes.iter().flatten().any(name)
     }
 
     /// The same names, where outcomes are kept or not.

@@ -15,6 +15,15 @@ pub(crate) trait Words {
     /// until the entry is sealed.
     fn hash(bytes: &str) -> String;
 
+    /// The name of a user, without that of a machine; `None` where there are no users.
+    fn user_name(user: &str) -> Option<String>;
+
+    /// These bytes in hexadecimal digits.
+    fn digits(bytes: &str) -> String;
+
+    /// These values as one text, with a blank between them.
+    fn joined(values: &[String]) -> String;
+
     /// The text that these bytes are.
     fn as_text(bytes: &str) -> String;
 

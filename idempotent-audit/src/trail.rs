@@ -44,6 +44,8 @@ pub(crate) trait Trail: Send + Sync {
     async fn write(&self, names: &Names, event: &NewEvent<'_>) -> Result<(), AuditError>;
     /// The events with these names.
     async fn events(&self, names: &Names, events: &[&str]) -> Result<Vec<Event>, AuditError>;
+    /// The user who is logged in; `None` where there are no users.
+    async fn user(&self) -> Result<Option<String>, AuditError>;
     async fn prune(&self, names: &Names, keep: Duration) -> Result<Pruned, AuditError>;
     /// Seals the entries of one batch, and returns how many there were.
     async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
@@ -69,27 +71,27 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         DB::prepare(&mut connection, names).await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
         let sources = sources::<DB>(&mut connection, names).await?;
-        let shown = DB::shown(&mut connection, names).await?;
         if !there::<DB>(&mut connection, &names.versions()).await? {
             let made = tables::<DB>(names);
             try_to_change::<DB>(&mut connection, names, &names.entries(), &made).await?;
         }
+        // First: a table that is noted has its triggers.
+        let noted = noted_sources::<DB>(&mut connection, names).await?;
+        let shown = DB::shown(&mut connection, names).await?;
+        let mut made_again = Vec::new();
         for source in sources {
             let lacking = lacking(DB::objects(names, source), &shown);
             if !lacking.is_empty() {
-                let mut made = made(&lacking, |name| shown.contains_key(name));
-                made.insert(0, noted::<DB>(names, source));
-                let table = names.of(source);
-                let made = try_to_change::<DB>(&mut connection, names, &table, &made).await;
-                // Another process may have made them meanwhile.
-                if made.is_err() {
-                    let shown = DB::shown(&mut connection, names).await?;
-                    if lacking.iter().any(|object| !stands(object, &shown)) {
-                        return made;
-                    }
-                }
+                make::<DB>(&mut connection, names, source, (&lacking, &shown)).await?;
+                let is_again = noted.iter().any(|noted| noted == source.name());
+                made_again.extend(lacking.into_iter().filter(|_| is_again).map(|it| it.name));
             }
             find_older::<DB>(&mut connection, names, source).await?;
+        }
+        if !made_again.is_empty() {
+            let detail = made_again.join(", ");
+            let event = NewEvent::new("migrate", &detail);
+            event::add::<DB>(&mut connection, names, &event).await?;
         }
         check::<DB>(&mut connection, names).await
     }
@@ -115,6 +117,14 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
         Ok(event::named::<DB>(&mut connection, names, events).await?)
+    }
+
+    async fn user(&self) -> Result<Option<String>, AuditError> {
+        let mut connection = self.connection().await?;
+        let look = format!("SELECT {}", DB::USER);
+        let rows = DB::query(&mut connection, look, LOOKING).await?;
+        let user = rows.first().map(|row| row.text(0));
+        Ok(user.transpose().map_err(damaged)?.flatten())
     }
 
     async fn prune(&self, names: &Names, keep: Duration) -> Result<Pruned, AuditError> {
@@ -177,6 +187,37 @@ impl<DB: TrailDatabase> Over<DB> {
         let acquired = self.0.acquire().await;
         acquired.map_err(|error| DB::store_error(error, LOOKING))
     }
+}
+
+/// The tables whose trail was made before.
+async fn noted_sources<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<Vec<String>, AuditError> {
+    let noted = format!("SELECT source FROM {}", names.versions());
+    let rows = DB::query(connection, noted, LOOKING).await?;
+    let noted = rows.iter().filter_map(|row| row.text(0).ok().flatten());
+    Ok(noted.collect())
+}
+
+/// Makes the triggers and functions of a source that are lacking.
+async fn make<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+    source: Source,
+    (lacking, shown): (&[Object], &BTreeMap<String, String>),
+) -> Result<(), AuditError> {
+    let mut made = made(lacking, |name| shown.contains_key(name));
+    made.insert(0, noted::<DB>(names, source));
+    let made = try_to_change::<DB>(connection, names, &names.of(source), &made).await;
+    // Another process may have made them meanwhile.
+    if made.is_err() {
+        let shown = DB::shown(connection, names).await?;
+        if lacking.iter().any(|object| !stands(object, &shown)) {
+            return made;
+        }
+    }
+    Ok(())
 }
 
 /// Whether it is there, as it is to be.

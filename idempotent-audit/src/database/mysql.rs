@@ -12,8 +12,9 @@ use sqlx::{
     pool::PoolConnection,
 };
 
-use super::{Object, TrailDatabase, Types, trigger, written};
+use super::{Object, TrailDatabase, Types, guarded, trigger, written};
 use crate::{
+    approval::{lacks_approval, refusal},
     entry::{Sealed, hex, listed},
     error::AuditError,
     merkle::sha256,
@@ -42,6 +43,18 @@ impl Words for MySql {
 
     fn hash(bytes: &str) -> String {
         format!("UNHEX(SHA2({bytes}, 256))")
+    }
+
+    fn user_name(user: &str) -> Option<String> {
+        Some(format!("SUBSTRING_INDEX({user}, '@', 1)"))
+    }
+
+    fn digits(bytes: &str) -> String {
+        format!("LOWER(HEX({bytes}))")
+    }
+
+    fn joined(values: &[String]) -> String {
+        format!("CONCAT_WS(' ', {})", values.join(", "))
     }
 
     fn as_text(bytes: &str) -> String {
@@ -114,16 +127,29 @@ impl TrailDatabase for MySql {
                 }
                 _ => format!("BEGIN {written} END"),
             };
-            object(names, source, ("AFTER", *change), &body)
+            let name = trigger(names, source, *change);
+            object(names, source, name, ("AFTER", *change), &body)
         });
         let mut all: Vec<_> = changes.collect();
+        if let Some(users) = guarded(names, source) {
+            all.extend([Change::Update, Change::Delete].map(|change| {
+                let name = names.named(source, &format!("guards_{}", change.word().to_lowercase()));
+                let lacks = lacks_approval::<Self>(names, users, change);
+                let refusal = refusal::<Self>(change);
+                let body = format!(
+                    "BEGIN DECLARE refusal VARCHAR(128); IF {lacks} THEN SET refusal = {refusal}; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = refusal; END IF; END"
+                );
+                object(names, source, name, ("BEFORE", change), &body)
+            }));
+        }
         if source == Source::Event {
             all.extend([Change::Update, Change::Delete].map(|change| {
                 let word = change.word();
                 let body = format!(
                     "BEGIN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the audit refuses {word} of events'; END"
                 );
-                object(names, source, ("BEFORE", change), &body)
+                let name = trigger(names, source, change);
+                object(names, source, name, ("BEFORE", change), &body)
             }));
         }
         all
@@ -273,12 +299,14 @@ fn is_there_already(error: &sqlx::Error) -> bool {
     matches!(number(error), Some(1061 | 1065))
 }
 
-fn object(names: &Names, source: Source, (moment, change): (&str, Change), body: &str) -> Object {
-    let (table, word, name) = (
-        names.of(source),
-        change.word(),
-        trigger(names, source, change),
-    );
+fn object(
+    names: &Names,
+    source: Source,
+    name: String,
+    (moment, change): (&str, Change),
+    body: &str,
+) -> Object {
+    let (table, word) = (names.of(source), change.word());
     Object {
         // MariaDB replaces one without a moment in which there is none.
         dropped_by: Some(format!("/*!80000 DROP TRIGGER IF EXISTS {name} */")),

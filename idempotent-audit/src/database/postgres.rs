@@ -8,8 +8,9 @@ use idempotent_runtime::{
 };
 use sqlx::{Connection as _, Postgres, postgres::PgConnection};
 
-use super::{Object, TrailDatabase, Types, written};
+use super::{Object, TrailDatabase, Types, guarded, written};
 use crate::{
+    approval,
     entry::{Sealed, listed},
     error::AuditError,
     names::Names,
@@ -28,6 +29,18 @@ impl Words for Postgres {
 
     fn hash(bytes: &str) -> String {
         format!("sha256({bytes})")
+    }
+
+    fn user_name(user: &str) -> Option<String> {
+        Some(user.to_owned())
+    }
+
+    fn digits(bytes: &str) -> String {
+        format!("encode({bytes}, 'hex')")
+    }
+
+    fn joined(values: &[String]) -> String {
+        format!("concat_ws(' ', {})", values.join(", "))
     }
 
     fn as_text(bytes: &str) -> String {
@@ -121,6 +134,19 @@ impl TrailDatabase for Postgres {
                 &refuses,
             ),
         ];
+        if let Some(users) = guarded(names, source) {
+            let guards = names.named(source, "guards");
+            let rows = ROW | BEFORE | bit(Change::Update) | bit(Change::Delete);
+            all.push(function(names, &guards, &guard(names, users)));
+            all.push(trigger(
+                names,
+                source,
+                &guards,
+                "BEFORE UPDATE OR DELETE",
+                ("ROW", rows),
+                &guards,
+            ));
+        }
         if source == Source::Event {
             all.push(trigger(
                 names,
@@ -260,6 +286,22 @@ fn body(names: &Names, source: Source) -> String {
     format!(
         "\nBEGIN\n{}    RETURN NULL;\nEND\n",
         branches.collect::<String>()
+    )
+}
+
+/// The end of a record by a person needs the approval of another one.
+fn guard(names: &Names, users: &[String]) -> String {
+    let branches = [Change::Update, Change::Delete].map(|change| {
+        let lacks = approval::lacks_approval::<Postgres>(names, users, change);
+        let refusal = approval::refusal::<Postgres>(change);
+        format!(
+            "    IF TG_OP = '{}' AND {lacks} THEN RAISE EXCEPTION '%', {refusal}; END IF;\n",
+            change.word()
+        )
+    });
+    format!(
+        "\nBEGIN\n{}    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;\n    RETURN NEW;\nEND\n",
+        branches.concat()
     )
 }
 

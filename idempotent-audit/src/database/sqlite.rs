@@ -8,8 +8,9 @@ use idempotent_runtime::{
 };
 use sqlx::{Sqlite, SqliteConnection};
 
-use super::{Object, TrailDatabase, Types, trigger, written};
+use super::{Object, TrailDatabase, Types, guarded, trigger, written};
 use crate::{
+    approval::{lacks_approval, refusal},
     entry::{Sealed, listed},
     error::AuditError,
     names::Names,
@@ -28,6 +29,18 @@ impl Words for Sqlite {
 
     fn hash(bytes: &str) -> String {
         bytes.to_owned()
+    }
+
+    fn user_name(_: &str) -> Option<String> {
+        None
+    }
+
+    fn digits(bytes: &str) -> String {
+        format!("lower(hex({bytes}))")
+    }
+
+    fn joined(values: &[String]) -> String {
+        values.join(" || ' ' || ")
     }
 
     fn as_text(bytes: &str) -> String {
@@ -119,6 +132,15 @@ impl TrailDatabase for Sqlite {
             )
         });
         let mut all: Vec<_> = changes.collect();
+        if let Some(users) = guarded(names, source) {
+            all.extend([Change::Update, Change::Delete].map(|change| {
+                let name = names.named(source, &format!("guards_{}", change.word().to_lowercase()));
+                let lacks = lacks_approval::<Self>(names, users, change);
+                let refusal = refusal::<Self>(change);
+                let guard = format!(" WHEN {lacks} BEGIN SELECT RAISE(ABORT, {refusal}); END");
+                object(names, source, &name, ("BEFORE", change), &guard)
+            }));
+        }
         if source == Source::Event {
             all.extend([Change::Update, Change::Delete].map(|change| {
                 let (name, word) = (trigger(names, source, change), change.word());

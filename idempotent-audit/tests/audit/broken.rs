@@ -43,6 +43,14 @@ async fn each_trigger_that_is_missing_is_missed<DB: Place>(shop: Shop<DB>) {
         shop.done_by_hand(&drop).await;
         assert_broken(&shop, "is missing").await;
         shop.audit().migrate().await.expect("it is made again");
+        let entries = shop.entries().await;
+        let last = entries.last().expect("an entry");
+        let told = (last.label.as_deref(), last.note.as_deref());
+        assert_eq!(told.0, Some("migrate"));
+        assert!(
+            told.1.is_some_and(|it| it.contains(&name.to_lowercase())),
+            "{told:?}"
+        );
     }
     shop.audit().connect().await.expect("it stands");
 }

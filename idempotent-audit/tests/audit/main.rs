@@ -3,6 +3,7 @@
 #[macro_use]
 mod harness;
 
+mod approved;
 mod broken;
 mod entries;
 mod made;
