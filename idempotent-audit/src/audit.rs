@@ -154,6 +154,16 @@ impl Audit {
         self.trail.anchor(&self.names).await
     }
 
+    /// Returns who of the application can change this trail, as
+    /// [`Report::changeable_by`](crate::Report::changeable_by).
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer.
+    pub async fn changeable_by(&self) -> Result<Option<String>, AuditError> {
+        self.trail.changeable_by(&self.names).await
+    }
+
     /// Looks whether the trail still stands.
     ///
     /// # Errors

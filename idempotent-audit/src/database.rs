@@ -104,6 +104,9 @@ pub(crate) trait TrailDatabase: Dialect + Words {
         names: &Names,
     ) -> impl Future<Output = Result<BTreeMap<String, String>, StoreError>> + Send;
 
+    /// A look for the users of the last calls who own the tables; `None` where there are no users.
+    fn owners(names: &Names) -> Option<String>;
+
     /// Counts the tables of this name.
     fn count(table: &str) -> String;
 
@@ -188,6 +191,15 @@ pub(crate) fn found<DB: TrailDatabase>(
 pub(crate) fn guarded(names: &Names, source: Source) -> Option<&[String]> {
     let users = names.four_eyes.as_deref();
     users.filter(|_| source == Source::Record)
+}
+
+/// The users of the last thousand changes by calls.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn callers(names: &Names) -> String {
+    let entries = names.entries();
+    format!(
+        "(SELECT db_user FROM {entries} WHERE source IN ('record', 'step') AND kind IN ('call', 'takeover') ORDER BY number DESC LIMIT 1000) AS caller"
+    )
 }
 
 /// The name of the trigger for a change, where each change has one of its own.

@@ -19,7 +19,7 @@ use crate::{
     seal::{anchor, seal_batch},
     source::Source,
     tables::{made, noted, roles, script, tables},
-    verify::verify,
+    verify::{changeable_by, verify},
 };
 
 /// How often a change of tables is tried that finds one locked, and how long each try waits.
@@ -50,6 +50,7 @@ pub(crate) trait Trail: Send + Sync {
     /// Seals the entries of one batch, and returns how many there were.
     async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
     async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError>;
+    async fn changeable_by(&self, names: &Names) -> Result<Option<String>, AuditError>;
     async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError>;
     async fn export(
         &self,
@@ -148,6 +149,12 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
             return Err(AuditError::OtherAnchor { origin });
         }
         verify::<DB>(&mut connection, names, asked).await
+    }
+
+    async fn changeable_by(&self, names: &Names) -> Result<Option<String>, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        changeable_by::<DB>(&mut connection, names).await
     }
 
     async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError> {

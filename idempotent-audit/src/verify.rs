@@ -47,7 +47,23 @@ pub(crate) async fn verify<DB: TrailDatabase>(
         divergence = unaudited::find::<DB>(connection, names, pruned_until).await?;
     }
     report.divergence = divergence;
+    report.changeable_by = changeable_by::<DB>(connection, names).await?;
     Ok(report)
+}
+
+/// The users of the application who can change the trail.
+pub(crate) async fn changeable_by<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<Option<String>, AuditError> {
+    let Some(look) = DB::owners(names) else {
+        return Ok(Some("everyone who can write the file".to_owned()));
+    };
+    let rows = DB::query(connection, look, VERIFYING).await?;
+    let users = rows.iter().map(|row| row.text(0));
+    let users: Result<Vec<_>, _> = users.collect();
+    let users: Vec<_> = users.map_err(damaged)?.into_iter().flatten().collect();
+    Ok((!users.is_empty()).then(|| users.join(", ")))
 }
 
 struct Chain<'a> {

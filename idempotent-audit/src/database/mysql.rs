@@ -12,7 +12,7 @@ use sqlx::{
     pool::PoolConnection,
 };
 
-use super::{Object, TrailDatabase, Types, guarded, trigger, written};
+use super::{Object, TrailDatabase, Types, callers, guarded, trigger, written};
 use crate::{
     approval::{lacks_approval, refusal},
     entry::{Sealed, hex, listed},
@@ -199,6 +199,19 @@ impl TrailDatabase for MySql {
         [application, sealer]
             .map(|role| format!("GRANT EXECUTE ON FUNCTION {function} TO {role}"))
             .into()
+    }
+
+    /// The owner has made the function that shows the triggers.
+    fn owners(names: &Names) -> Option<String> {
+        let (callers, function) = (callers(names), names.plain("audit_shown"));
+        let user = |of: &str| {
+            format!("CONVERT(SUBSTRING_INDEX({of}, '@', 1) USING utf8mb4) COLLATE utf8mb4_bin")
+        };
+        let (caller, owner) = (user("db_user"), user("definer"));
+        Some(format!(
+            "SELECT DISTINCT {caller} FROM {callers} JOIN information_schema.routines AS made ON {owner} = {caller}
+             WHERE made.routine_schema = DATABASE() AND made.routine_name = '{function}'"
+        ))
     }
 
     fn count(table: &str) -> String {

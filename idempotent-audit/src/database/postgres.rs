@@ -8,7 +8,7 @@ use idempotent_runtime::{
 };
 use sqlx::{Connection as _, Postgres, postgres::PgConnection};
 
-use super::{Object, TrailDatabase, Types, guarded, written};
+use super::{Object, TrailDatabase, Types, callers, guarded, written};
 use crate::{
     approval,
     entry::{Sealed, listed},
@@ -197,6 +197,15 @@ impl TrailDatabase for Postgres {
             .iter()
             .map(|row| (text(row, 0), text(row, 1)))
             .collect())
+    }
+
+    /// One with the rights of a superuser has those of the owner, too.
+    fn owners(names: &Names) -> Option<String> {
+        let (callers, entries) = (callers(names), names.entries());
+        Some(format!(
+            "SELECT DISTINCT rolname::text FROM {callers} JOIN pg_catalog.pg_roles ON rolname = db_user
+             WHERE pg_has_role(oid, (SELECT relowner FROM pg_catalog.pg_class WHERE oid = to_regclass('{entries}')), 'USAGE')"
+        ))
     }
 
     fn count(table: &str) -> String {

@@ -172,6 +172,10 @@ impl TrailDatabase for Sqlite {
             .collect())
     }
 
+    fn owners(_: &Names) -> Option<String> {
+        None
+    }
+
     fn count(table: &str) -> String {
         format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}' COLLATE NOCASE")
     }

@@ -61,6 +61,12 @@ async fn a_trail_that_was_sealed_holds<DB: Place>(shop: Shop<DB>) {
         (3, 9, &None),
         "{whole:?}"
     );
+    let owner = match DB::IS_SQLITE {
+        true => "everyone who can write the file",
+        false => "idempotent",
+    };
+    assert_eq!(whole.changeable_by.as_deref(), Some(owner));
+    assert_eq!(audit.changeable_by().await, Ok(whole.changeable_by));
     assert_eq!(audit.seal().await, Ok(0), "nothing is open");
     pay(&shop, "open").await;
     assert_eq!(
