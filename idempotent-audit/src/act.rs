@@ -5,15 +5,9 @@ use std::{
     pin::Pin,
 };
 
-use idempotent_runtime::{__audit::setters, Time, identity::RecordId};
-use serde_json::{Value as Json, json};
+use idempotent_runtime::__audit::setters;
 
-use crate::{
-    approval::Proposal,
-    audit::Audit,
-    error::AuditError,
-    event::{Event, NewEvent},
-};
+use crate::{audit::Audit, error::AuditError, event::NewEvent, hold::Hold};
 
 /// An act of a person on a trail, which is an entry. Nothing happens until it is awaited.
 ///
@@ -40,23 +34,20 @@ pub struct TrailAct<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
     /// Entries that are held.
-    Held(Json),
-    /// The end of a record.
-    End(Proposal, RecordId),
+    Held(Hold),
+    /// The end of a record, as the guard has refused it, and the record.
+    End(String),
 }
 
 impl Subject {
     /// The detail of an act, with its reason.
     fn because(&self, because: &str) -> String {
         match self {
-            Self::Held(hold) => json!({ HELD: hold, BECAUSE: because }).to_string(),
-            Self::End(proposal, record) => format!("{proposal} {} {because}", record.to_hex()),
+            Self::Held(hold) => hold.because(because),
+            Self::End(proposal) => format!("{proposal} {because}"),
         }
     }
 }
-
-const HELD: &str = "hold";
-const BECAUSE: &str = "because";
 
 impl<'a> TrailAct<'a> {
     pub(crate) fn new(audit: &'a Audit, event: &'static str, subject: Subject) -> Self {
@@ -112,37 +103,5 @@ impl<'a> IntoFuture for TrailAct<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())
-    }
-}
-
-/// The person, the reason and the time of an act.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Signed {
-    /// The user of the database, which is *proven*. SQLite has none.
-    pub db_user: Option<String>,
-    /// The person, as *claimed*.
-    pub by: Option<String>,
-    /// The reason.
-    pub because: String,
-    /// When it was written, by the server's clock.
-    pub at: Time,
-}
-
-impl Signed {
-    pub(crate) fn new(event: &Event, because: String) -> Self {
-        Self {
-            db_user: event.db_user.clone(),
-            by: event.person.clone(),
-            because,
-            at: Time::from_micros(event.written),
-        }
-    }
-
-    /// Reads an act that holds entries, and its subject.
-    pub(crate) fn holds(event: &Event) -> Option<(Self, Json)> {
-        let detail: Json = serde_json::from_str(&event.detail).ok()?;
-        let because = detail.get(BECAUSE)?.as_str()?.to_owned();
-        Some((Self::new(event, because), detail.get(HELD)?.clone()))
     }
 }

@@ -1,6 +1,6 @@
 //! Events: acts on a trail, and those of programs. They are only added, and each leaves an entry.
 
-use idempotent_runtime::{__audit::Row, BoxError, StoreError};
+use idempotent_runtime::{__audit::Row, BoxError, StoreError, Time};
 
 use crate::{database::TrailDatabase, names::Names, seal::damaged, source::Source};
 
@@ -94,4 +94,29 @@ pub(crate) async fn named<DB: TrailDatabase>(
     let rows = DB::query(connection, look, READING).await?;
     let read = rows.iter().map(|row| Event::read(row).map_err(damaged));
     read.collect()
+}
+
+/// The person, the reason and the time of an act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Signed {
+    /// The user of the database, which is *proven*. SQLite has none.
+    pub db_user: Option<String>,
+    /// The person, as *claimed*.
+    pub by: Option<String>,
+    /// The reason.
+    pub because: String,
+    /// When it was written, by the server's clock.
+    pub at: Time,
+}
+
+impl Signed {
+    pub(crate) fn new(event: &Event, because: String) -> Self {
+        Self {
+            db_user: event.db_user.clone(),
+            by: event.person.clone(),
+            because,
+            at: Time::from_micros(event.written),
+        }
+    }
 }

@@ -3,12 +3,7 @@
 use idempotent_runtime::{Time, identity::RecordId};
 use serde_json::{Value as Json, json};
 
-use crate::{
-    act::{Signed, Subject, TrailAct},
-    audit::Audit,
-    error::AuditError,
-    event::Event,
-};
+use crate::event::{Event, Signed};
 
 /// The entries that are held.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,40 +27,19 @@ pub struct Held {
     pub signed: Signed,
 }
 
-const HOLD: &str = "hold";
-const RELEASE: &str = "release";
+pub(crate) const HOLD: &str = "hold";
+pub(crate) const RELEASE: &str = "release";
+
+const BECAUSE: &str = "because";
 
 /// The events that holds are made of.
 pub(crate) const EVENTS: [&str; 2] = [HOLD, RELEASE];
-
-impl Audit {
-    /// Keeps entries from every [pruning](Self::prune) until they are
-    /// [released](Self::release): those of a record, of an operation, or of a time. The hold is an
-    /// entry, and needs a reason.
-    pub fn hold(&self, hold: Hold) -> TrailAct<'_> {
-        TrailAct::new(self, HOLD, Subject::Held(hold.to_json()))
-    }
-
-    /// Ends a hold, which is an entry, too. The next pruning takes what it may.
-    pub fn release(&self, hold: Hold) -> TrailAct<'_> {
-        TrailAct::new(self, RELEASE, Subject::Held(hold.to_json()))
-    }
-
-    /// Returns the holds that stand, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`AuditError::Store`] if the database does not answer.
-    pub async fn holds(&self) -> Result<Vec<Held>, AuditError> {
-        Ok(standing(&self.trail.events(&self.names, &EVENTS).await?))
-    }
-}
 
 /// The holds that stand after these events.
 pub(crate) fn standing(events: &[Event]) -> Vec<Held> {
     let mut all: Vec<Held> = Vec::new();
     for event in events {
-        let Some((signed, subject)) = Signed::holds(event) else {
+        let Some((signed, subject)) = read(event) else {
             continue;
         };
         let Some(hold) = Hold::from_json(&subject) else {
@@ -79,7 +53,19 @@ pub(crate) fn standing(events: &[Event]) -> Vec<Held> {
     all
 }
 
+/// Reads an act, and the entries that it is about.
+fn read(event: &Event) -> Option<(Signed, Json)> {
+    let detail: Json = serde_json::from_str(&event.detail).ok()?;
+    let because = detail.get(BECAUSE)?.as_str()?.to_owned();
+    Some((Signed::new(event, because), detail.get(HOLD)?.clone()))
+}
+
 impl Hold {
+    /// The detail of an act that is about these entries.
+    pub(crate) fn because(&self, because: &str) -> String {
+        json!({ HOLD: self.to_json(), BECAUSE: because }).to_string()
+    }
+
     fn to_json(&self) -> Json {
         match self {
             Self::Record(id) => json!({ "record": id.to_hex() }),

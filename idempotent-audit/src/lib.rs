@@ -20,11 +20,13 @@ mod entry;
 mod error;
 mod event;
 mod export;
+mod four_eyes;
 mod hold;
 mod merkle;
 mod names;
 mod prune;
 mod report;
+mod retention;
 mod seal;
 mod source;
 mod tables;
@@ -33,13 +35,15 @@ mod unaudited;
 mod verify;
 
 pub use crate::{
-    act::{Signed, TrailAct},
+    act::TrailAct,
     anchor::{Anchor, NoAnchor},
     approval::{NoProposal, Proposal, Proposed},
     audit::{Audit, AuditBuilder, SealTask, Verify},
     error::AuditError,
+    event::Signed,
     export::Manifest,
     hold::{Held, Hold},
-    prune::{Prune, Pruned},
+    prune::Pruned,
     report::{Divergence, DivergenceKind, Report},
+    retention::Prune,
 };

@@ -3,15 +3,11 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{
-    __audit::{Row, setters},
-    BoxError, Error, IntoDuration, StoreError, StoreErrorKind,
-};
+use idempotent_runtime::{__audit::Row, BoxError, StoreError, StoreErrorKind};
 use serde_json::{Value as Json, json};
 use sqlx::{Either, pool::PoolConnection};
 
 use crate::{
-    audit::Audit,
     database::TrailDatabase,
     entry::FIELDS,
     error::AuditError,
@@ -30,40 +26,12 @@ pub(crate) const PRUNED: &str = "pruned";
 pub(crate) const BEGINS: &str = "prune";
 pub(crate) const ENDS: &str = "pruned";
 
-/// How long entries are kept.
-const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
-
 /// About how many entries are looked at in one round, and how many one statement writes.
 const ROUND: u32 = 100_000;
 const CHUNK: usize = 1_000;
 
 /// How long a pruning waits until its beginning is sealed.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-impl Audit {
-    /// Begins to prune the trail: entries that were sealed more than 400 days ago lose their
-    /// fields.
-    ///
-    /// The number, the place and the leaf of an entry stay until all of its batch may go. Then only
-    /// the seal stays, with its root, its count and its time. So the chain still verifies.
-    ///
-    /// Kept are entries that are [held](Self::hold), the last entry of each record that stands, and
-    /// all entries of the same record behind one that is kept.
-    pub fn prune(&self) -> Prune<'_> {
-        Prune {
-            audit: self,
-            keep: Ok(KEPT),
-        }
-    }
-}
-
-/// A pruning that is to be run.
-#[derive(Clone, Debug)]
-#[must_use = "it does nothing until `run` is called"]
-pub struct Prune<'a> {
-    audit: &'a Audit,
-    keep: Result<Duration, Error>,
-}
 
 /// The result of a pruning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,32 +43,6 @@ pub struct Pruned {
     pub entries: u64,
     /// How many batches went.
     pub batches: u64,
-}
-
-impl Prune<'_> {
-    setters! {
-        /// Keeps the entries of so long: `"400d"`, or a `Duration`.
-        keep(it, keep: impl IntoDuration) { it.keep = keep.into_duration() }
-    }
-
-    /// Prunes. Its beginning and its end are entries, and it seals them itself. One pruning runs at
-    /// a time: the user is the owner of the tables.
-    ///
-    /// # Errors
-    ///
-    /// [`AuditError::InvalidAct`] if the duration cannot be read. [`AuditError::Store`] if the
-    /// database does not answer, or the user may not prune; with [`StoreErrorKind::Busy`] if another
-    /// sealer did not let its beginning be sealed for 30 seconds.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped, it has pruned a part. The trail verifies, and the next pruning goes on.
-    pub async fn run(self) -> Result<Pruned, AuditError> {
-        let keep = self.keep.map_err(|_| {
-            AuditError::InvalidAct("entries are kept for a duration such as `400d`")
-        })?;
-        self.audit.trail.prune(&self.audit.names, keep).await
-    }
 }
 
 /// The facts of the last pruning that is sealed.
@@ -282,6 +224,9 @@ async fn prunable<DB: TrailDatabase>(
     Ok(walk.end())
 }
 
+/// The source, the record and the step of a row.
+type RowName = (String, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// The entries, record by record.
 #[derive(Default)]
 struct Walk {
@@ -289,7 +234,7 @@ struct Walk {
     /// The entry before, if it may go unless it is the last one of a row that stands.
     last: Option<Line>,
     /// The row of which one is kept, and so all behind it.
-    kept: Option<(String, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    kept: Option<RowName>,
     prunable: Vec<i64>,
 }
 

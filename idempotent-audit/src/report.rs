@@ -1,5 +1,7 @@
 //! The result of a verification.
 
+use std::fmt;
+
 /// The way in which a trail is not what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -36,6 +38,35 @@ pub struct Divergence {
     pub number: Option<i64>,
     /// The record, as hexadecimal digits, where it is one.
     pub record: Option<String>,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            DivergenceKind::Content => "a field of a sealed entry changed",
+            DivergenceKind::Place => "an entry is not in its place",
+            DivergenceKind::Gap => "an entry or a seal is missing, or one was added",
+            DivergenceKind::Link => "a seal does not follow the one before, or has another hash",
+            DivergenceKind::MissingTail => "the last seals are missing",
+            DivergenceKind::Remade => "the chain was made anew: an anchor has another root",
+            DivergenceKind::Pruned => "more is gone than the last pruning took",
+            DivergenceKind::NeverSealed => "an entry is older than an hour, and was not sealed",
+            DivergenceKind::Unaudited => "a record is not what its entries say",
+        })?;
+        let parts = [
+            ("batch", self.batch.map(|it| it.to_string())),
+            ("entry", self.number.map(|it| it.to_string())),
+            ("record", self.record.clone()),
+        ];
+        let parts = parts
+            .iter()
+            .filter_map(|(name, it)| Some((name, it.as_ref()?)));
+        for (place, (name, it)) in parts.enumerate() {
+            let before = if place == 0 { ": " } else { ", " };
+            write!(f, "{before}{name} {it}")?;
+        }
+        Ok(())
+    }
 }
 
 /// The result of a verification.

@@ -21,6 +21,11 @@ pub(crate) trait Words {
     /// These bytes in hexadecimal digits.
     fn digits(bytes: &str) -> String;
 
+    /// The digits of the SHA-256 of these bytes, or `-` without one.
+    fn digest(bytes: &str) -> String {
+        format!("COALESCE({}, '-')", Self::digits(&Self::hash(bytes)))
+    }
+
     /// These values as one text, with a blank between them.
     fn joined(values: &[String]) -> String;
 

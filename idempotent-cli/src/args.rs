@@ -1,8 +1,14 @@
 //! The words of the command line.
 
+mod audit;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::audit::{
+    ApproveArgs, AuditCommand, ExportArgs, HoldArgs, PartArgs, ProposeArgs, PruneArgs, VerifyArgs,
+};
 
 /// The exit codes, as the help has them.
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing found, 4 refused, or the record has moved.";
@@ -89,6 +95,9 @@ pub(crate) enum Command {
     /// Looks at an outbox, and has it go on.
     #[command(subcommand)]
     Outbox(OutboxCommand),
+    /// Verifies the audit of the records, exports and prunes it, and has people approve.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Prints the completions for a shell.
     Completions {
         /// The shell.

@@ -2,6 +2,7 @@
 
 use std::{error::Error as StdError, fmt, io, process::ExitCode};
 
+use idempotent_audit::{AuditError, Proposal};
 use idempotent_runtime::{BoxError, Error, NotSettled, StoreError};
 
 /// Why a command failed.
@@ -56,8 +57,31 @@ fn chain(error: &dyn StdError) -> String {
     text
 }
 
+/// The way to the approval of a second person, if an act lacks it.
+fn needs_approval(error: &(dyn StdError + 'static)) -> Option<Failure> {
+    let proposal = Proposal::refused(error)?;
+    Some(Failure::Refused(format!(
+        "a second person has to approve this. Say `idempotent audit propose ID --proposal '{proposal}' --reason TEXT`, \
+         and act again when it is approved"
+    )))
+}
+
+impl From<AuditError> for Failure {
+    fn from(error: AuditError) -> Self {
+        let text = chain(&error);
+        match error {
+            AuditError::InvalidAct(_) => Self::Refused(text),
+            AuditError::OtherAnchor { .. } => Self::Usage(text),
+            _ => Self::Failed(text),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        if let Some(refused) = needs_approval(&error) {
+            return refused;
+        }
         let text = chain(&error);
         match error {
             Error::NotSettled {
@@ -81,7 +105,7 @@ impl From<BoxError> for Failure {
     fn from(error: BoxError) -> Self {
         match error.downcast::<Error>() {
             Ok(error) => (*error).into(),
-            Err(error) => Self::Failed(chain(&*error)),
+            Err(error) => needs_approval(&*error).unwrap_or_else(|| Self::Failed(chain(&*error))),
         }
     }
 }

@@ -14,9 +14,9 @@ use sqlx::{
 
 use super::{Object, TrailDatabase, Types, callers, guarded, trigger, written};
 use crate::{
-    approval::{lacks_approval, refusal},
     entry::{Sealed, hex, listed},
     error::AuditError,
+    four_eyes::{lacks_approval, refusal},
     merkle::sha256,
     names::Names,
     source::{Change, Source, Words},

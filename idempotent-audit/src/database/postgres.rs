@@ -10,9 +10,9 @@ use sqlx::{Connection as _, Postgres, postgres::PgConnection};
 
 use super::{Object, TrailDatabase, Types, callers, guarded, written};
 use crate::{
-    approval,
     entry::{Sealed, listed},
     error::AuditError,
+    four_eyes,
     names::Names,
     source::{Change, Source, Words},
 };
@@ -301,8 +301,8 @@ fn body(names: &Names, source: Source) -> String {
 /// The end of a record by a person needs the approval of another one.
 fn guard(names: &Names, users: &[String]) -> String {
     let branches = [Change::Update, Change::Delete].map(|change| {
-        let lacks = approval::lacks_approval::<Postgres>(names, users, change);
-        let refusal = approval::refusal::<Postgres>(change);
+        let lacks = four_eyes::lacks_approval::<Postgres>(names, users, change);
+        let refusal = four_eyes::refusal::<Postgres>(change);
         format!(
             "    IF TG_OP = '{}' AND {lacks} THEN RAISE EXCEPTION '%', {refusal}; END IF;\n",
             change.word()

@@ -10,9 +10,9 @@ use sqlx::{Sqlite, SqliteConnection};
 
 use super::{Object, TrailDatabase, Types, guarded, trigger, written};
 use crate::{
-    approval::{lacks_approval, refusal},
     entry::{Sealed, listed},
     error::AuditError,
+    four_eyes::{lacks_approval, refusal},
     names::Names,
     source::{Change, Source, Words},
 };
@@ -37,6 +37,10 @@ impl Words for Sqlite {
 
     fn digits(bytes: &str) -> String {
         format!("lower(hex({bytes}))")
+    }
+
+    fn digest(_: &str) -> String {
+        "'-'".to_owned()
     }
 
     fn joined(values: &[String]) -> String {

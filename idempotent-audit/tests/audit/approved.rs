@@ -87,7 +87,7 @@ async fn a_person_ends_a_record_only_as_another_one_approved<DB: Place>(shop: Sh
     let version = shop.idem.explain(id).await.expect("a story").row.version;
     assert!(proposal.is_of(version), "{proposal}");
     let deleted = shop.by_hand("DELETE FROM {p}records").await;
-    assert_eq!(deleted.is_ok(), true, "the application may forget");
+    assert!(deleted.is_ok(), "the application may forget");
 
     let id = uncertain(&shop, "k").await;
     let proposal = refused(settle(&shop, id, 7).await);
@@ -226,11 +226,7 @@ async fn a_stream_that_is_parked_needs_approval_too<DB: Place>(shop: Shop<DB>) {
         .run(async |_| Err::<u64, _>(Error::InvalidPolicy("no answer")))
         .await;
     failed.expect_err("it fails");
-    let settle = || async {
-        let sequence = numbers();
-        let settled = sequence.settle(1).by("anna").with_value(&7_u64).await;
-        settled
-    };
+    let settle = || async { numbers().settle(1).by("anna").with_value(&7_u64).await };
     let proposal = refused(settle().await);
     let id = shop.entries().await[0].record.clone().expect("an id");
     let id = RecordId::from_bytes(id.try_into().expect("32 bytes"));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A server that has users.
-trait Server: Place {
+pub(crate) trait Server: Place {
     const VARIABLE: &'static str;
 
     /// The name of a user, as SQL has it.
@@ -296,16 +296,10 @@ async fn a_person_with_a_user_needs_another_one<DB: Server>() {
         .expect("it is approved");
     settle(8).await.expect_err("another outcome");
     settle(7).await.expect("it is approved");
-    let users = shop.entries().await;
-    let users = users
-        .iter()
-        .filter(|it| it.label.as_deref() == Some("approve"));
-    let last = users
-        .last()
-        .expect("an entry")
-        .db_user
-        .clone()
-        .expect("a user");
+    let entries = shop.entries().await;
+    let mut acts = entries.iter().rev();
+    let last = acts.find(|it| it.label.as_deref() == Some("approve"));
+    let last = last.expect("an entry").db_user.clone().expect("a user");
     assert!(last.starts_with(&shop.user("ben").0), "{last}");
 }
 

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod act;
+mod audit;
 mod doctor;
 mod list;
 mod look;
@@ -52,6 +53,7 @@ pub(crate) async fn run(
         Command::Invalidate(args) => act::invalidate(idem, args, screen).await,
         Command::Sequence(command) => sequence::run(idem, command, is_given, screen).await,
         Command::Outbox(command) => outbox::run(opened, command, screen).await,
+        Command::Audit(command) => audit::run(opened, command, screen).await,
         Command::Doctor => doctor::doctor(opened, screen).await,
         Command::Purge => purge::purge(opened, screen).await,
         Command::Migrate(args) => schema::migrate(opened, args, screen).await,

@@ -1,6 +1,7 @@
 //! The program as a process, over every store.
 
 mod acts;
+mod audits;
 mod doctors;
 mod large;
 mod lists;

@@ -37,6 +37,7 @@ fn the_help_has_the_commands_and_the_exit_codes() {
           ddl  Prints the statements that make the tables
           sequence  Looks at streams of numbered calls, and settles the number at which one stops
           outbox  Looks at an outbox, and has it go on
+          audit  Verifies the audit of the records, exports and prunes it, and has people approve
           completions  Prints the completions for a shell
           man  Prints the page of the manual, for `man`
           help  Print this message or the help of the given subcommand(s)

@@ -99,6 +99,7 @@ pub(crate) async fn doctor(opened: &Opened, screen: &Screen) -> Result<(), Failu
         clock(&opened.idem, &mut findings).await;
         attention(&opened.idem, &mut findings).await;
         examine(opened, &mut findings).await;
+        audit(opened, &mut findings).await;
     }
     let shown = show(&findings, screen);
     match findings.0.iter().any(|it| it.grade == Grade::Serious) {
@@ -119,6 +120,26 @@ async fn examine(opened: &Opened, findings: &mut Findings) {
             "settings",
             "a program's own handle shows no more",
             "run `idempotent doctor` with the URL of the store",
+        ),
+    }
+}
+
+/// The trail of the records, where there is one.
+async fn audit(opened: &Opened, findings: &mut Findings) {
+    match super::audit::looked(opened).await {
+        None => {}
+        Some(Err(error)) => findings.add(
+            Grade::Serious,
+            "audit",
+            error.to_string(),
+            "calls of programs that ask for the audit are refused until it stands",
+        ),
+        Some(Ok(None)) => findings.fine("audit", "it stands, and no caller owns its tables"),
+        Some(Ok(Some(user))) => findings.add(
+            Grade::Hint,
+            "audit",
+            format!("the application can change this trail, as {user}"),
+            "keep anchors elsewhere, and on a server let the application be a user who owns no table",
         ),
     }
 }
