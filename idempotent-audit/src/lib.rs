@@ -10,6 +10,11 @@
     allow(dead_code, unused_imports)
 )]
 
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+#[doc = include_str!("guide.md")]
+pub mod guide {}
+
 mod act;
 mod anchor;
 mod approval;

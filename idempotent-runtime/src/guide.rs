@@ -20,6 +20,7 @@
 //! | a message must go out if, and only if, rows were committed | [`outbox`] |
 //! | the same, and Debezium reads the database already | [`change_data_capture`] |
 //! | an operator has to find and settle what no call can decide | [`operators`] |
+//! | an auditor asks for each change, and for proof that the list is whole | [`idempotent-audit`](https://docs.rs/idempotent-audit/latest/idempotent_audit/guide/), a crate beside this one |
 //! | a dashboard has to show all of that | `metrics`, with the feature `metrics` |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 

@@ -60,6 +60,8 @@ async fn settle<DB: Place>(shop: &Shop<DB>, id: RecordId, value: u64) -> Result<
 
 fn refused(ended: Result<(), BoxError>) -> Proposal {
     let refused = ended.expect_err("it is refused");
+    let said = refused.to_string();
+    assert!(!said.contains("writing the entry of the audit"), "{said}");
     Proposal::refused(&*refused).unwrap_or_else(|| panic!("{refused:?}"))
 }
 

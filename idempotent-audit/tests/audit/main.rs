@@ -6,6 +6,7 @@ mod harness;
 mod approved;
 mod broken;
 mod entries;
+mod logged;
 mod made;
 mod moved;
 mod pruned;

@@ -10,6 +10,7 @@ use crate::harness::{Place, Shop};
 on_every_database![
     a_trail_that_was_sealed_holds,
     two_sealers_seal_each_entry_once,
+    sealers_that_are_killed_leave_no_batch_by_half,
     a_late_commit_falls_into_a_later_batch,
     a_part_of_a_trail_is_verified_alone,
     a_storm_leaves_a_trail_that_holds,
@@ -104,6 +105,32 @@ async fn two_sealers_seal_each_entry_once<DB: Place>(shop: Shop<DB>) {
     assert_eq!(
         (whole.entries, &whole.divergence),
         (122, &None),
+        "{whole:?}"
+    );
+}
+
+/// A task is dropped at any await, also between the hash and the commit.
+async fn sealers_that_are_killed_leave_no_batch_by_half<DB: Place>(shop: Shop<DB>) {
+    let shop = shop.audited().await;
+    let audit = connect(&shop).await;
+    let mut sealed = 0;
+    for round in 0..60_u64 {
+        pay(&shop, &round.to_string()).await;
+        let killed = tokio::time::timeout(Duration::from_micros(round * 60), audit.seal()).await;
+        sealed += killed.map_or(0, |sealed| sealed.expect("it seals"));
+        if round % 10 == 0 {
+            assert_eq!(report(&audit).await.divergence, None, "round {round}");
+        }
+    }
+    assert!(sealed < 180, "some were killed");
+    // The connection of a killed one is cleaned before its lock is gone.
+    while report(&audit).await.entries < 180 {
+        audit.seal().await.expect("it seals");
+    }
+    let whole = report(&audit).await;
+    assert_eq!(
+        (whole.entries, &whole.divergence),
+        (180, &None),
         "{whole:?}"
     );
 }
