@@ -9,8 +9,6 @@ import sys
 FIELDS = """number written source kind record operation step label stream state_before state_after attempt token holder
 db_user note note_by forgettable outcome_kind outcome_hash hash_before""".split()
 BYTES = {"record", "step", "stream", "outcome_hash", "hash_before"}
-
-
 class Divergence(Exception): pass
 
 
@@ -41,10 +39,8 @@ def leaf(entry):
 
 
 def root(leaves):
-    if not leaves:
-        return sha256()
-    if len(leaves) == 1:
-        return leaves[0]
+    if len(leaves) < 2:
+        return leaves[0] if leaves else sha256()
     left = 1 << (len(leaves) - 1).bit_length() - 1
     return sha256(b"\1", root(leaves[:left]), root(leaves[left:]))
 
@@ -57,7 +53,7 @@ def seal_hash(seal):
 
 def verify(lines, manifest):
     whole, leaves, before = hashlib.sha256(), [], None
-    batches = entries = gone = may_be_gone = 0
+    batches = entries = gone = may_be_gone = is_part = 0
     for line in lines:
         whole.update(line)
         row = json.loads(line)
@@ -69,8 +65,8 @@ def verify(lines, manifest):
             else:
                 check(leaf(row).hex() == row["leaf"], f"content of entry {row['number']}")
             leaves.append(bytes.fromhex(row["leaf"]))
-            if (row["source"], row["label"]) == ("event", "prune"):
-                may_be_gone = json.loads(row["note"])["to"]
+            if row["source"] == "pruning":
+                may_be_gone = max(may_be_gone, json.loads(row["note"])["to"])
             continue
         batch = f"batch {seal['batch']}"
         if leaves or not seal["entries"]:
@@ -82,15 +78,17 @@ def verify(lines, manifest):
         if before is not None:
             check(seal["previous"] == before["hash"], f"link of {batch}")
             check(seal["batch"] == before["batch"] + 1, f"gap before {batch}")
+        is_part = is_part or before is None and seal["batch"] > 1
         before, batches, entries, leaves = seal, batches + 1, entries + len(leaves), []
     check(not leaves, "entries without a seal")
+    anchor = (manifest["anchor"] or "- 0 - -").split()
+    if is_part or before is None or before["batch"] < int(anchor[1]):
+        may_be_gone = manifest["pruned"]
     check(gone <= may_be_gone, f"batch {gone} is pruned, and no entry says so")
     check(whole.hexdigest() == manifest["sha256"], "the manifest is that of another export")
     check((batches, entries) == (manifest["batches"], manifest["entries"]), "the counts differ")
-    if manifest["anchor"] is not None and before is not None:
-        _, size, anchored, _ = manifest["anchor"].split()
-        if int(size) == before["batch"]:
-            check(base64.b64decode(anchored).hex() == before["hash"], "the anchor is that of another chain")
+    if before is not None and before["batch"] == int(anchor[1]):
+        check(base64.b64decode(anchor[2]).hex() == before["hash"], "the anchor is that of another chain")
     return f"{entries} entries in {batches} batches hold"
 
 

@@ -7,7 +7,12 @@ use std::{
 
 use idempotent_runtime::__audit::setters;
 
-use crate::{audit::Audit, error::AuditError, event::NewEvent, hold::Hold};
+use crate::{
+    audit::Audit,
+    error::AuditError,
+    event::NewEvent,
+    hold::{self, Hold},
+};
 
 /// An act of a person on a trail, which is an entry. Nothing happens until it is awaited.
 ///
@@ -35,6 +40,8 @@ pub struct TrailAct<'a> {
 pub(crate) enum Subject {
     /// Entries that are held.
     Held(Hold),
+    /// The number of a hold that ends.
+    Released(i64),
     /// The end of a record, as the guard has refused it, and the record.
     End(String),
 }
@@ -43,7 +50,8 @@ impl Subject {
     /// The detail of an act, with its reason.
     fn because(&self, because: &str) -> String {
         match self {
-            Self::Held(hold) => hold.because(because),
+            Self::Held(hold) => hold::detail(&hold.to_json(), because),
+            Self::Released(number) => hold::detail(&(*number).into(), because),
             Self::End(proposal) => format!("{proposal} {because}"),
         }
     }
@@ -82,6 +90,11 @@ impl<'a> TrailAct<'a> {
         } = self;
         if because.trim().is_empty() {
             return Err(AuditError::InvalidAct("it needs a reason: say why"));
+        }
+        if matches!(&subject, Subject::Held(hold) if hold.is_empty()) {
+            return Err(AuditError::InvalidAct(
+                "a time ends after it begins: say the earlier one first",
+            ));
         }
         if because.len() > 4_096 || by.as_ref().is_some_and(|by| by.len() > 256) {
             return Err(AuditError::InvalidAct(

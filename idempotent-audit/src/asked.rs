@@ -44,13 +44,25 @@ impl Asked {
     }
 
     /// The condition for the seals of this part.
-    pub(crate) fn condition(&self) -> String {
+    ///
+    /// A clock may have gone back: the part by time is one of batches that follow each other.
+    pub(crate) fn condition(&self, seals: &str) -> String {
         let mut all = vec!["batch > 0".to_owned()];
         all.extend(self.from.map(|batch| format!("batch >= {batch}")));
         all.extend(self.to.map(|batch| format!("batch <= {batch}")));
         let time = |time: Time| time.as_micros();
-        all.extend(self.sealed_from.map(|it| format!("sealed >= {}", time(it))));
-        all.extend(self.sealed_to.map(|it| format!("sealed <= {}", time(it))));
+        all.extend(self.sealed_from.map(|it| {
+            format!(
+                "batch >= (SELECT min(batch) FROM {seals} WHERE sealed >= {})",
+                time(it)
+            )
+        }));
+        all.extend(self.sealed_to.map(|it| {
+            format!(
+                "batch <= (SELECT max(batch) FROM {seals} WHERE sealed <= {})",
+                time(it)
+            )
+        }));
         all.join(" AND ")
     }
 }

@@ -1,11 +1,12 @@
 //! The front: an audit over a pool.
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
     __audit::{chosen, setters},
-    AuditEvent, AuditTrail, BoxError, Error, IntoDuration, StoreError, Time, TrailState,
+    AuditEvent, AuditTrail, BoxError, Error, IntoDuration, StoreError, StoreErrorKind, Time,
+    TrailState,
 };
 
 use crate::{
@@ -312,12 +313,25 @@ impl AuditBuilder {
         /// hand. SQLite has no users, so there it is a rule for people who sign, and no wall; other
         /// programs that open the file need SQLite 3.47.
         ///
+        /// All builds name the same users, in any order: another list is another guard, and a trail
+        /// with it does not stand for them. A handle through which the application's people approve
+        /// names them, too.
+        ///
         /// Once made, it stays also for builds that do not ask for it. To end it, the owner drops
         /// the triggers whose names have `_guards`.
         four_eyes(it, users: &[&str]) {
-            if let Ok(names) = &mut it.names {
-                names.four_eyes = Some(users.iter().map(ToString::to_string).collect());
-            }
+            let users: BTreeSet<_> = users.iter().map(ToString::to_string).collect();
+            it.names = match (it.names.clone(), users.is_empty()) {
+                (Ok(_), true) => Err(StoreError::new(
+                    StoreErrorKind::Configuration,
+                    "setting up an audit",
+                )
+                .with_source("four eyes need the users of the application")),
+                (names, _) => names.map(|names| Names {
+                    four_eyes: Some(users.into_iter().collect()),
+                    ..names
+                }),
+            };
         }
     }
 

@@ -71,6 +71,28 @@ pub(crate) trait TrailDatabase: Dialect + Words {
     /// Locks a row that a look shows, or fails at once.
     const LOCKED: &'static str;
 
+    /// Stands before a transaction of a pruning, which begins so.
+    const BEFORE_PRUNING: Option<&'static str> = None;
+    const BEGIN_PRUNING: &'static str;
+
+    /// Stands behind the name of a table whose rows are changed by their numbers: no other row is
+    /// waited for.
+    const BY_NUMBER: &'static str = "";
+
+    /// Looks for the last event about a hold, and lets none come until the transaction ends.
+    fn last_hold(names: &Names) -> String;
+
+    /// The statement that removes the entries with these numbers.
+    fn remove_entries(names: &Names, listed: &str) -> String {
+        let entries = names.entries();
+        format!("DELETE FROM {entries} WHERE number IN ({listed})")
+    }
+
+    /// The insert of a row that another one may insert at the same moment.
+    fn unless_there(insert: String) -> String {
+        insert
+    }
+
     /// A look at the first entries that have no place.
     fn open_entries(names: &Names, columns: &str) -> String {
         let (entries, limit) = (names.entries(), Self::SEALED_AT_ONCE);
@@ -200,6 +222,12 @@ fn callers(names: &Names) -> String {
     format!(
         "(SELECT db_user FROM {entries} WHERE source IN ('record', 'step') AND kind IN ('call', 'takeover') ORDER BY number DESC LIMIT 1000) AS caller"
     )
+}
+
+/// The last event about a hold.
+fn newest_hold(names: &Names) -> String {
+    let events = names.of(Source::Event);
+    format!("SELECT COALESCE(max(number), 0) FROM {events} WHERE event IN ('hold', 'release')")
 }
 
 /// The name of the trigger for a change, where each change has one of its own.

@@ -4,7 +4,7 @@ use idempotent_runtime::{__audit::Row, BoxError, StoreError, Time};
 
 use crate::{database::TrailDatabase, names::Names, seal::damaged, source::Source};
 
-const WRITING: &str = "writing an event of the audit";
+pub(crate) const WRITING: &str = "writing an event of the audit";
 const READING: &str = "reading the events of the audit";
 
 /// An event that is to be written.
@@ -57,12 +57,8 @@ impl Event {
     }
 }
 
-/// Writes an event.
-pub(crate) async fn add<DB: TrailDatabase>(
-    connection: &mut DB::Connection,
-    names: &Names,
-    event: &NewEvent<'_>,
-) -> Result<(), StoreError> {
+/// The statement that writes an event.
+pub(crate) fn insert<DB: TrailDatabase>(names: &Names, event: &NewEvent<'_>) -> String {
     let value = |text: Option<&str>| text.map_or("NULL".to_owned(), DB::text);
     let values = [
         Some(event.event),
@@ -71,9 +67,7 @@ pub(crate) async fn add<DB: TrailDatabase>(
         event.person,
     ];
     let (events, values) = (names.of(Source::Event), values.map(value).join(", "));
-    let insert = format!("INSERT INTO {events} (event, holder, detail, person) VALUES ({values})");
-    DB::query(connection, insert, WRITING).await?;
-    Ok(())
+    format!("INSERT INTO {events} (event, holder, detail, person) VALUES ({values})")
 }
 
 /// The events with these names, in the order in which they were written.

@@ -15,6 +15,7 @@ use crate::{
     entry::{Entry, FIELDS, Value, columns, hex},
     error::AuditError,
     names::Names,
+    prune::last_declared,
     seal::{Seal, damaged, seals_after},
 };
 
@@ -33,6 +34,8 @@ pub struct Manifest {
     pub entries: u64,
     /// The SHA-256 of all lines.
     pub sha256: [u8; 32],
+    /// The last batch that may have been pruned, by the last pruning that is sealed.
+    pub pruned: i64,
     /// The chain as it was when the export began; `None` if nothing was sealed.
     pub anchor: Option<Anchor>,
 }
@@ -45,6 +48,7 @@ impl Manifest {
             batches,
             entries,
             sha256,
+            pruned,
             anchor,
         } = self;
         let anchor = anchor.as_ref().map(ToString::to_string);
@@ -53,6 +57,7 @@ impl Manifest {
             "batches": batches,
             "entries": entries,
             "sha256": hex(sha256),
+            "pruned": pruned,
             "anchor": anchor,
         });
         manifest.to_string()
@@ -71,6 +76,7 @@ pub(crate) async fn export<DB: TrailDatabase>(
         batches: 0,
         entries: 0,
         sha256: [0; 32],
+        pruned: 0,
         anchor,
     };
     let mut put = |line: Json| {
@@ -101,6 +107,8 @@ pub(crate) async fn export<DB: TrailDatabase>(
             asked.tell.is(manifest.batches);
         }
     }
+    let pruning = last_declared::<DB>(connection, names, true).await?;
+    manifest.pruned = pruning.map_or(0, |(pruning, _)| pruning.to);
     manifest.sha256 = hasher.finalize().into();
     Ok(manifest)
 }

@@ -21,6 +21,8 @@ pub enum Hold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Held {
+    /// The number of the hold, by which it is released.
+    pub number: i64,
     /// The entries that are held.
     pub hold: Hold,
     /// The act that holds them.
@@ -42,15 +44,23 @@ pub(crate) fn standing(events: &[Event]) -> Vec<Held> {
         let Some((signed, subject)) = read(event) else {
             continue;
         };
-        let Some(hold) = Hold::from_json(&subject) else {
-            continue;
-        };
-        all.retain(|held| held.hold != hold);
-        if event.event == HOLD {
-            all.push(Held { hold, signed });
+        let number = event.number;
+        if event.event == RELEASE {
+            all.retain(|held| Some(held.number) != subject.as_i64());
+        } else if let Some(hold) = Hold::from_json(&subject) {
+            all.push(Held {
+                number,
+                hold,
+                signed,
+            });
         }
     }
     all
+}
+
+/// The detail of an act that holds or releases this.
+pub(crate) fn detail(subject: &Json, because: &str) -> String {
+    json!({ HOLD: subject, BECAUSE: because }).to_string()
 }
 
 /// Reads an act, and the entries that it is about.
@@ -61,12 +71,12 @@ fn read(event: &Event) -> Option<(Signed, Json)> {
 }
 
 impl Hold {
-    /// The detail of an act that is about these entries.
-    pub(crate) fn because(&self, because: &str) -> String {
-        json!({ HOLD: self.to_json(), BECAUSE: because }).to_string()
+    /// Whether it holds nothing, as a time that ends before it begins.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Times(from, to) if from > to)
     }
 
-    fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Record(id) => json!({ "record": id.to_hex() }),
             Self::Operation(operation) => json!({ "operation": operation }),

@@ -23,9 +23,10 @@ impl Audit {
         TrailAct::new(self, HOLD, Subject::Held(hold))
     }
 
-    /// Ends a hold, which is an entry, too. The next pruning takes what it may.
-    pub fn release(&self, hold: Hold) -> TrailAct<'_> {
-        TrailAct::new(self, RELEASE, Subject::Held(hold))
+    /// Ends the hold with this [number](Held::number), which is an entry, too. The next pruning takes
+    /// what it may.
+    pub fn release(&self, number: i64) -> TrailAct<'_> {
+        TrailAct::new(self, RELEASE, Subject::Released(number))
     }
 
     /// Returns the holds that stand, the oldest first.
@@ -67,14 +68,16 @@ impl Prune<'_> {
         keep(it, keep: impl IntoDuration) { it.keep = keep.into_duration() }
     }
 
-    /// Prunes. Its beginning and its end are entries, and it seals them itself. One pruning runs at
-    /// a time: the user is the owner of the tables.
+    /// Prunes. It is declared by an entry, which it seals itself, before anything goes. One pruning
+    /// runs at a time: the user is the owner of the tables.
     ///
     /// # Errors
     ///
     /// [`AuditError::InvalidAct`] if the duration cannot be read. [`AuditError::Store`] if the
-    /// database does not answer, or the user may not prune; with [`StoreErrorKind::Busy`] if another
-    /// sealer did not let its beginning be sealed for 30 seconds.
+    /// database does not answer, or the user may not prune; with
+    /// [`Busy`](idempotent_runtime::StoreErrorKind::Busy) if another sealer did not let its entry be
+    /// sealed for 30 seconds; with [`Corrupt`](idempotent_runtime::StoreErrorKind::Corrupt) if more
+    /// is gone than the pruning before took.
     ///
     /// # Cancel safety
     ///

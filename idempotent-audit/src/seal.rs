@@ -121,7 +121,8 @@ pub(crate) async fn seals_after<DB: TrailDatabase>(
 ) -> Result<Vec<Seal>, StoreError> {
     /// How many are read at once.
     const PAGE: u32 = 1_000;
-    let (seals, condition) = (names.seals(), asked.condition());
+    let seals = names.seals();
+    let condition = asked.condition(&seals);
     let after = last.unwrap_or(0);
     let page = format!(
         "SELECT {COLUMNS} FROM {seals} WHERE batch > {after} AND {condition} ORDER BY batch LIMIT {PAGE}"
@@ -215,17 +216,24 @@ async fn last_seal<DB: TrailDatabase>(
         DB::NOW,
         DB::LOCKED
     );
-    let rows = match DB::query(connection, lock, SEALING).await {
+    let mut rows = match DB::query(connection, lock.clone(), SEALING).await {
         Err(error) if DB::is_locked(&error) => return Ok(None),
         rows => rows?,
     };
-    let Some(row) = rows.first() else {
+    if rows.is_empty() {
         let now = DB::query(connection, format!("SELECT {}", DB::NOW), SEALING).await?;
         let now = now.first().map(|row| row.number(0)).transpose();
         let first = Seal::first(now.map_err(damaged)?.flatten().unwrap_or_default());
-        DB::query(connection, first.insert::<DB>(names), SEALING).await?;
-        let sealed = first.sealed;
-        return Ok(Some((first, sealed)));
+        // Another sealer may make it at this moment.
+        let first = DB::unless_there(first.insert::<DB>(names));
+        DB::query(connection, first, SEALING).await?;
+        rows = match DB::query(connection, lock, SEALING).await {
+            Err(error) if DB::is_locked(&error) => return Ok(None),
+            rows => rows?,
+        };
+    }
+    let Some(row) = rows.first() else {
+        return Ok(None);
     };
     let seal = Seal::read(row).map_err(damaged)?;
     let now = row.number(7).map_err(damaged)?.unwrap_or_default();

@@ -147,8 +147,25 @@ impl Source {
     /// [note](Self::has_other_note) comes on top.
     fn watched(self) -> &'static [&'static str] {
         match self {
-            Self::Record => &["id", "state", "token", "attempt_id", "outcome"],
-            Self::Step => &["record", "name", "state", "attempt_id", "outcome"],
+            Self::Record => &[
+                "id",
+                "operation",
+                "state",
+                "token",
+                "attempt_id",
+                "outcome",
+                "outcome_kind",
+                "outcome_schema",
+            ],
+            Self::Step => &[
+                "record",
+                "name",
+                "state",
+                "attempt_id",
+                "outcome",
+                "outcome_kind",
+                "outcome_schema",
+            ],
             Self::Rejected => &["id", "message_key", "topic", "payload"],
             Self::Claim => &["message_key", "token", "blocked_since"],
             Self::Act => &["message_key", "acted", "act", "person", "reason"],
@@ -332,10 +349,14 @@ impl Source {
 
     /// The outcome changed, and nothing that says why.
     fn is_rewritten<DB: Words>(self) -> String {
-        let of = |column: &str| DB::differs(&format!("OLD.{column}"), &format!("NEW.{column}"));
-        let why = self.watched().iter().filter(|column| **column != "outcome");
-        let why: Vec<_> = why.map(|column| of(column)).collect();
-        format!("{} AND NOT ({})", of("outcome"), why.join(" OR "))
+        let of = |column: &&str| DB::differs(&format!("OLD.{column}"), &format!("NEW.{column}"));
+        let columns = self.watched().iter();
+        let (outcome, why): (Vec<_>, Vec<_>) = columns.partition(|it| it.starts_with("outcome"));
+        let differs = |columns: Vec<&&str>| {
+            let differs: Vec<_> = columns.into_iter().map(&of).collect();
+            differs.join(" OR ")
+        };
+        format!("({}) AND NOT ({})", differs(outcome), differs(why))
     }
 }
 

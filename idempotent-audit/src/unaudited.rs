@@ -31,6 +31,7 @@ struct State {
     state: Option<i64>,
     attempt: Option<i64>,
     token: Option<i64>,
+    kind: Option<i64>,
     hash: Option<Vec<u8>>,
 }
 
@@ -68,6 +69,7 @@ impl Line {
                 state: row.number(5)?,
                 attempt: row.number(6)?,
                 token: row.number(7)?,
+                kind: row.number(12)?,
                 hash: hash(8)?,
             },
             hash_before: hash(9)?,
@@ -86,12 +88,12 @@ fn text<DB: TrailDatabase>(names: &Names) -> String {
             _ => ("record", "name", "NULL, NULL"),
         };
         format!(
-            "SELECT {id}, {step}, {ROW}, '{name}', NULL, state, {numbers}, {hash}, NULL, 1, NULL FROM {table}"
+            "SELECT {id}, {step}, {ROW}, '{name}', NULL, state, {numbers}, {hash}, NULL, 1, NULL, outcome_kind FROM {table}"
         )
     });
     format!(
         "SELECT record, COALESCE(step, {nothing}) AS step, number, kind, state_before, state_after, attempt, token, outcome_hash, hash_before,
-             CASE WHEN batch IS NULL THEN 1 ELSE 0 END AS is_raw, batch
+             CASE WHEN batch IS NULL THEN 1 ELSE 0 END AS is_raw, batch, outcome_kind
          FROM {entries} WHERE source IN ('record', 'step')
          UNION ALL {} ORDER BY 1, 2, 3",
         rows.join(" UNION ALL ")
@@ -157,6 +159,7 @@ impl Walk {
             (Some(stands), false, "deleted") => {
                 line.before == stands.state
                     && line.after.hash == stands.hash
+                    && line.after.kind == stands.kind
                     && line.after.token == stands.token
             }
             (Some(stands), false, _) => {

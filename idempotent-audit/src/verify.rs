@@ -1,15 +1,16 @@
 //! Verification: the first place where a trail is not what it was, and in which way.
 
-use idempotent_runtime::{__audit::Row, BoxError};
+mod batch;
 
+use idempotent_runtime::__audit::Row as _;
+
+use self::batch::Batch;
 use crate::{
     asked::Asked,
     database::TrailDatabase,
-    entry::{Entry, columns},
     error::AuditError,
-    merkle::{Hash, Tree},
     names::Names,
-    prune::{BEGINS, ENDS, PRUNED, Pruning},
+    prune::{Pruning, last_declared},
     report::{Divergence, DivergenceKind, Report},
     seal::{COLUMNS, Seal, damaged, seals_after},
     unaudited,
@@ -32,7 +33,8 @@ pub(crate) async fn verify<DB: TrailDatabase>(
         asked,
         before: None,
         pruning: None,
-        gone: (0, 0),
+        present: 0,
+        present_there: None,
         report: &mut report,
     };
     let mut divergence = chain.walk::<DB>(connection).await?;
@@ -42,9 +44,8 @@ pub(crate) async fn verify<DB: TrailDatabase>(
     if divergence.is_none() && asked.is_whole() {
         divergence = chain.taken::<DB>(connection).await?;
     }
-    let pruned_until = chain.pruning.map_or(0, |pruning| pruning.to);
     if divergence.is_none() && asked.is_whole() {
-        divergence = unaudited::find::<DB>(connection, names, pruned_until).await?;
+        divergence = unaudited::<DB>(connection, names).await?;
     }
     report.divergence = divergence;
     report.changeable_by = changeable_by::<DB>(connection, names).await?;
@@ -66,14 +67,36 @@ pub(crate) async fn changeable_by<DB: TrailDatabase>(
     Ok((!users.is_empty()).then(|| users.join(", ")))
 }
 
+/// Holds the records against their entries. A pruning may take entries meanwhile: it is looked up
+/// afterwards.
+async fn unaudited<DB: TrailDatabase>(
+    connection: &mut DB::Connection,
+    names: &Names,
+) -> Result<Option<Divergence>, AuditError> {
+    let mut pruned_until = -1;
+    loop {
+        let last = last_declared::<DB>(connection, names, true).await?;
+        let until = last.map_or(0, |(last, _)| last.to);
+        if until == pruned_until {
+            return unaudited::find::<DB>(connection, names, until).await;
+        }
+        pruned_until = until;
+        let found = unaudited::find::<DB>(connection, names, until).await?;
+        if found.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
 struct Chain<'a> {
     names: &'a Names,
     asked: &'a Asked,
     before: Option<Seal>,
     /// The last pruning, once a batch was met that was pruned.
     pruning: Option<Pruning>,
-    /// How many batches are gone whole, and how many entries of others.
-    gone: (i64, i64),
+    /// How many entries have their fields: so far, and up to the last batch of the pruning.
+    present: i64,
+    present_there: Option<i64>,
     report: &'a mut Report,
 }
 
@@ -91,16 +114,15 @@ impl Chain<'_> {
         &mut self,
         connection: &mut DB::Connection,
     ) -> Result<Option<Divergence>, AuditError> {
-        let (seals, condition) = (self.names.seals(), self.asked.condition());
-        let first = format!("SELECT min(batch) FROM {seals} WHERE {condition}");
-        let first = number::<DB>(connection, first).await?.unwrap_or(1);
-        self.before = self.seal::<DB>(connection, first - 1).await?;
         let mut last = None;
         loop {
             let page = seals_after::<DB>(connection, self.names, self.asked, last).await?;
             let Some(end) = page.last() else {
                 return Ok(None);
             };
+            if let (None, Some(first)) = (last, page.first()) {
+                self.before = self.seal::<DB>(connection, first.batch - 1).await?;
+            }
             last = Some(end.batch);
             for seal in page {
                 if let Some(found) = self.link(&seal) {
@@ -158,14 +180,13 @@ impl Chain<'_> {
         connection: &mut DB::Connection,
         seal: &Seal,
     ) -> Result<Option<Divergence>, AuditError> {
-        let batch = self.entries::<DB>(connection, seal).await?;
+        let batch = Batch::of::<DB>(connection, self.names, seal).await?;
         let to = self.pruning.map_or(0, |pruning| pruning.to);
         if batch.gone > 0 && seal.batch > to {
             let pruning = match self.last_pruning::<DB>(connection).await? {
                 Ok(pruning) => pruning,
                 Err(divergence) => return Ok(Some(divergence)),
             };
-            self.pruning = Some(pruning);
             if seal.batch > pruning.to {
                 let kind = match batch.leaves.is_empty() {
                     true => DivergenceKind::Gap,
@@ -173,36 +194,15 @@ impl Chain<'_> {
                 };
                 return Ok(Some(at(kind, seal.batch)));
             }
+            self.pruning = Some(pruning);
+            self.present_there = None;
         }
-        match batch.leaves.is_empty() {
-            true => self.gone.0 += i64::from(batch.gone > 0),
-            false => self.gone.1 += batch.gone,
+        self.present += seal.entries - batch.gone;
+        if self.pruning.is_some_and(|pruning| pruning.to == seal.batch) {
+            self.present_there = Some(self.present);
         }
         self.report.pruned += u64::try_from(batch.gone).unwrap_or(0);
         Ok(batch.divergence)
-    }
-
-    /// Reads the entries of a batch, and holds them against its seal.
-    async fn entries<DB: TrailDatabase>(
-        &self,
-        connection: &mut DB::Connection,
-        seal: &Seal,
-    ) -> Result<Batch, AuditError> {
-        let Seal { batch, entries, .. } = seal;
-        let text = format!(
-            "SELECT place, leaf, {} FROM {} WHERE batch = {batch} ORDER BY number LIMIT {}",
-            columns(),
-            self.names.entries(),
-            entries.saturating_add(1)
-        );
-        let rows = DB::query(connection, text, VERIFYING).await?;
-        if rows.is_empty() {
-            return Ok(Batch {
-                gone: *entries,
-                ..Batch::default()
-            });
-        }
-        Ok(Batch::read(&rows, seal).map_err(damaged)?)
     }
 
     /// The last pruning that is an entry of this chain.
@@ -210,57 +210,39 @@ impl Chain<'_> {
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Result<Pruning, Divergence>, AuditError> {
-        let entries = self.names.entries();
-        let text = format!(
-            "SELECT batch, label, note FROM {entries}
-             WHERE source = 'event' AND label IN ('{BEGINS}', '{ENDS}') AND batch IS NOT NULL
-             ORDER BY number DESC LIMIT 10"
-        );
-        let rows = DB::query(connection, text, VERIFYING).await?;
-        let mut events = Vec::new();
-        for row in &rows {
-            let Some(batch) = row.number(0).map_err(damaged)? else {
-                continue;
-            };
-            let Some(seal) = self.seal::<DB>(connection, batch).await? else {
-                return Ok(Err(at(DivergenceKind::Gap, batch)));
-            };
-            if seal.hash != seal.computed() {
-                return Ok(Err(at(DivergenceKind::Link, batch)));
-            }
-            let entries = self.entries::<DB>(connection, &seal).await?;
-            if let Some(divergence) = entries.divergence {
-                return Ok(Err(divergence));
-            }
-            let text = |place| row.text(place).map_err(damaged);
-            let event = text(1)?.unwrap_or_default();
-            let begins = event == BEGINS;
-            events.push((event, text(2)?.unwrap_or_default()));
-            if begins {
-                break;
-            }
+        let last = last_declared::<DB>(connection, self.names, true).await?;
+        let Some((pruning, Some(batch))) = last else {
+            return Ok(Ok(Pruning::default()));
+        };
+        let Some(seal) = self.seal::<DB>(connection, batch).await? else {
+            return Ok(Err(at(DivergenceKind::Gap, batch)));
+        };
+        if seal.hash != seal.computed() {
+            return Ok(Err(at(DivergenceKind::Link, batch)));
         }
-        let events = events.iter().map(|(event, detail)| (&**event, &**detail));
-        Ok(Ok(Pruning::read(events)))
+        let batch = Batch::of::<DB>(connection, self.names, &seal).await?;
+        Ok(match batch.divergence {
+            Some(divergence) => Err(divergence),
+            None => Ok(pruning),
+        })
     }
 
-    /// Holds what is gone against the last pruning, if that has ended.
+    /// Holds the number of entries that are left against the one that the last pruning has declared.
     async fn taken<DB: TrailDatabase>(
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Option<Divergence>, AuditError> {
-        if self.gone == (0, 0) {
+        let Some(known) = self.pruning else {
             return Ok(None);
-        }
+        };
         let last = match self.last_pruning::<DB>(connection).await? {
             Ok(last) => last,
             Err(divergence) => return Ok(Some(divergence)),
         };
-        // A pruning that runs beside a verification has taken some of it already.
-        let is_more = |(batches, entries)| {
-            self.gone.0 > batches || self.gone.0 == batches && self.gone.1 > entries
-        };
-        Ok(last.gone.filter(|it| is_more(*it)).map(|_| Divergence {
+        // Another one has begun meanwhile, and takes what was counted.
+        let is_same = last == known;
+        let present = self.present_there.unwrap_or(self.present);
+        Ok((is_same && present < known.kept).then_some(Divergence {
             kind: DivergenceKind::Pruned,
             batch: None,
             number: None,
@@ -305,54 +287,6 @@ impl Chain<'_> {
             number: Some(number),
             record: None,
         }))
-    }
-}
-
-/// The entries of a batch, held against its seal.
-#[derive(Default)]
-struct Batch {
-    leaves: Tree,
-    /// How many entries have lost their fields.
-    gone: i64,
-    divergence: Option<Divergence>,
-}
-
-impl Batch {
-    fn read(rows: &[impl Row], seal: &Seal) -> Result<Self, BoxError> {
-        let mut batch = Self::default();
-        for (expected, row) in (0..).zip(rows) {
-            let entry = Entry::read(row, 2)?;
-            let (place, leaf) = (row.number(0)?, row.bytes(1)?.unwrap_or_default());
-            let is_pruned = entry.text_of("source") == Some(PRUNED);
-            batch.gone += i64::from(is_pruned);
-            let own = match Hash::try_from(leaf) {
-                Ok(leaf) if is_pruned => leaf,
-                Ok(leaf) if leaf == entry.leaf() => leaf,
-                _ => {
-                    batch.found(DivergenceKind::Content, seal, &entry);
-                    [0; 32]
-                }
-            };
-            if place != Some(expected) {
-                batch.found(DivergenceKind::Place, seal, &entry);
-            }
-            batch.leaves.push(own);
-        }
-        if i64::try_from(rows.len()).ok() != Some(seal.entries) {
-            batch.divergence = Some(at(DivergenceKind::Gap, seal.batch));
-        } else if batch.divergence.is_none() && batch.leaves.root()[..] != seal.root[..] {
-            batch.divergence = Some(at(DivergenceKind::Content, seal.batch));
-        }
-        Ok(batch)
-    }
-
-    fn found(&mut self, kind: DivergenceKind, seal: &Seal, entry: &Entry) {
-        self.divergence = self.divergence.take().or_else(|| {
-            Some(Divergence {
-                number: Some(entry.number()),
-                ..at(kind, seal.batch)
-            })
-        });
     }
 }
 

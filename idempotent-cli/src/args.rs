@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::audit::{
-    ApproveArgs, AuditCommand, ExportArgs, HoldArgs, PartArgs, ProposeArgs, PruneArgs, VerifyArgs,
+    ApproveArgs, AuditCommand, ExportArgs, HoldArgs, PartArgs, ProposeArgs, PruneArgs, ReleaseArgs,
+    VerifyArgs,
 };
 
 /// The exit codes, as the help has them.

@@ -12,7 +12,7 @@ use sqlx::{
     pool::PoolConnection,
 };
 
-use super::{Object, TrailDatabase, Types, callers, guarded, trigger, written};
+use super::{Object, TrailDatabase, Types, callers, guarded, newest_hold, trigger, written};
 use crate::{
     entry::{Sealed, hex, listed},
     error::AuditError,
@@ -46,7 +46,9 @@ impl Words for MySql {
     }
 
     fn user_name(user: &str) -> Option<String> {
-        Some(format!("SUBSTRING_INDEX({user}, '@', 1)"))
+        Some(format!(
+            "CONVERT(SUBSTRING_INDEX({user}, '@', 1) USING utf8mb4) COLLATE utf8mb4_bin"
+        ))
     }
 
     fn digits(bytes: &str) -> String {
@@ -83,12 +85,32 @@ impl TrailDatabase for MySql {
     };
 
     const BEFORE_SEALING: Option<&'static str> =
-        Some("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+        Some("SET autocommit = 1; SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    const BEFORE_PRUNING: Option<&'static str> =
+        Some("SET autocommit = 1; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    const BEGIN_PRUNING: &'static str = "START TRANSACTION";
+    const BY_NUMBER: &'static str = " FORCE INDEX (PRIMARY)";
     const BEGIN_SEALING: &'static str = "START TRANSACTION";
     const LOCKED: &'static str = " FOR UPDATE NOWAIT";
     const SHARED: &'static str = " LOCK IN SHARE MODE";
     const LAST_NUMBER: &'static str = "LAST_INSERT_ID()";
     const DUAL: &'static str = " FROM DUAL";
+
+    fn unless_there(insert: String) -> String {
+        insert.replacen("INSERT", "INSERT IGNORE", 1)
+    }
+
+    /// It locks the end of the table, too.
+    fn last_hold(names: &Names) -> String {
+        newest_hold(names) + Self::SHARED
+    }
+
+    fn remove_entries(names: &Names, listed: &str) -> String {
+        let entries = names.entries();
+        format!(
+            "DELETE entry FROM {entries} AS entry FORCE INDEX (PRIMARY) WHERE entry.number IN ({listed})"
+        )
+    }
 
     fn open_index(names: &Names) -> String {
         let entries = names.entries();

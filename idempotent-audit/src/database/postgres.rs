@@ -8,7 +8,7 @@ use idempotent_runtime::{
 };
 use sqlx::{Connection as _, Postgres, postgres::PgConnection};
 
-use super::{Object, TrailDatabase, Types, callers, guarded, written};
+use super::{Object, TrailDatabase, Types, callers, guarded, newest_hold, written};
 use crate::{
     entry::{Sealed, listed},
     error::AuditError,
@@ -73,9 +73,19 @@ impl TrailDatabase for Postgres {
     };
 
     const BEGIN_SEALING: &'static str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    const BEGIN_PRUNING: &'static str = "BEGIN ISOLATION LEVEL READ COMMITTED";
     const LOCKED: &'static str = " FOR UPDATE NOWAIT";
     const SHARED: &'static str = " FOR SHARE";
     const LAST_NUMBER: &'static str = "lastval()";
+
+    fn unless_there(insert: String) -> String {
+        insert + " ON CONFLICT DO NOTHING"
+    }
+
+    fn last_hold(names: &Names) -> String {
+        let (events, look) = (names.of(Source::Event), newest_hold(names));
+        format!("LOCK TABLE {events} IN SHARE MODE; {look}")
+    }
 
     fn open_index(names: &Names) -> String {
         let (entries, index) = (names.entries(), names.plain("audit_open"));

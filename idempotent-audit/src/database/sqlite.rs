@@ -8,7 +8,7 @@ use idempotent_runtime::{
 };
 use sqlx::{Sqlite, SqliteConnection};
 
-use super::{Object, TrailDatabase, Types, guarded, trigger, written};
+use super::{Object, TrailDatabase, Types, guarded, newest_hold, trigger, written};
 use crate::{
     entry::{Sealed, listed},
     error::AuditError,
@@ -75,9 +75,14 @@ impl TrailDatabase for Sqlite {
     const HASHES_LATE: bool = true;
     const SEALED_AT_ONCE: usize = 200;
     const BEGIN_SEALING: &'static str = "BEGIN IMMEDIATE";
+    const BEGIN_PRUNING: &'static str = "BEGIN IMMEDIATE";
     const LOCKED: &'static str = "";
     const SHARED: &'static str = "";
     const LAST_NUMBER: &'static str = "last_insert_rowid()";
+
+    fn last_hold(names: &Names) -> String {
+        newest_hold(names)
+    }
 
     fn open_index(names: &Names) -> String {
         let entries = names.entries();

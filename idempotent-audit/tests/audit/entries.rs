@@ -140,7 +140,7 @@ async fn heartbeats_and_waiting_calls_leave_none<DB: Place>(shop: Shop<DB>) {
             .lease(lease.to_owned())
     };
     let its = gate.clone();
-    let first = call("300ms");
+    let first = call("3s");
     let first = tokio::spawn(async move {
         let body = async |_| {
             its.pass().await;
@@ -149,13 +149,13 @@ async fn heartbeats_and_waiting_calls_leave_none<DB: Place>(shop: Shop<DB>) {
         first.run(body).await
     });
     gate.arrived(1).await;
-    let waiting = call("300ms").in_flight(InFlight::Wait(std::time::Duration::from_millis(700)));
+    let waiting = call("3s").in_flight(InFlight::Wait(std::time::Duration::from_millis(1_800)));
     let refused = waiting.run(async |_| Ok::<_, Error>(2_u64)).await;
     assert!(
         matches!(refused, Err(Error::InProgress { .. })),
         "{refused:?}"
     );
-    let version = "SELECT count(*) FROM {p}records WHERE lease_end > created + 400000";
+    let version = "SELECT count(*) FROM {p}records WHERE lease_end > created + 3400000";
     let beaten = shop.by_hand(version).await.expect("a record");
     assert_eq!(
         idempotent_runtime::__audit::Row::number(&beaten[0], 0).ok(),

@@ -4,6 +4,7 @@
 mod harness;
 
 mod approved;
+mod besides;
 mod broken;
 mod entries;
 mod logged;

@@ -11,6 +11,7 @@ on_every_database![
     a_trail_that_was_sealed_holds,
     two_sealers_seal_each_entry_once,
     sealers_that_are_killed_leave_no_batch_by_half,
+    sealers_that_begin_at_once_make_one_chain,
     a_late_commit_falls_into_a_later_batch,
     a_part_of_a_trail_is_verified_alone,
     a_storm_leaves_a_trail_that_holds,
@@ -133,6 +134,23 @@ async fn sealers_that_are_killed_leave_no_batch_by_half<DB: Place>(shop: Shop<DB
         (180, &None),
         "{whole:?}"
     );
+}
+
+async fn sealers_that_begin_at_once_make_one_chain<DB: Place>(shop: Shop<DB>) {
+    let shop = shop.audited().await;
+    let audit = connect(&shop).await;
+    pay(&shop, "k").await;
+    let sealers = [(); 5].map(|()| {
+        let audit = audit.clone();
+        tokio::spawn(async move { audit.seal().await })
+    });
+    let mut sealed = 0;
+    for sealer in sealers {
+        sealed += sealer.await.expect("it ends").expect("it seals");
+    }
+    sealed += audit.seal().await.expect("it seals");
+    assert_eq!(sealed, 3);
+    assert_eq!(report(&audit).await.divergence, None);
 }
 
 async fn a_late_commit_falls_into_a_later_batch<DB: Place>(shop: Shop<DB>) {

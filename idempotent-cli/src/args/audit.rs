@@ -19,7 +19,7 @@ pub(crate) enum AuditCommand {
     /// Keeps entries from every pruning until they are released.
     Hold(HoldArgs),
     /// Ends a hold.
-    Release(HoldArgs),
+    Release(ReleaseArgs),
     /// Lists the holds that stand.
     Holds,
     /// Takes the fields of old entries. The chain still verifies.
@@ -83,6 +83,15 @@ pub(crate) struct HoldArgs {
     /// The end of that time.
     #[arg(long, value_name = "TIME", requires = "written_from")]
     pub(crate) written_to: Option<String>,
+    #[command(flatten)]
+    pub(crate) sign: Signature,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// The number of the hold, as `audit holds` shows it.
+    #[arg(value_name = "N")]
+    pub(crate) number: i64,
     #[command(flatten)]
     pub(crate) sign: Signature,
 }

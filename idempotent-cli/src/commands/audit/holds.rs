@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::time;
 use crate::{
-    args::HoldArgs,
+    args::{HoldArgs, ReleaseArgs, Signature},
     commands::act::{confirm, who},
     failure::Failure,
     print::{Screen, Table, aside, day_and_time, escaped},
@@ -14,7 +14,7 @@ use crate::{
 pub(super) async fn hold(audit: &Audit, args: &HoldArgs, screen: &Screen) -> Result<(), Failure> {
     let (hold, by) = (held(args)?, who(&args.sign)?);
     ask(
-        args,
+        &args.sign,
         &format!("No pruning touches the entries of {}.", shown(&hold)),
     )?;
     let act = audit.hold(hold).by(by).because(&*args.sign.reason);
@@ -25,21 +25,21 @@ pub(super) async fn hold(audit: &Audit, args: &HoldArgs, screen: &Screen) -> Res
 
 pub(super) async fn release(
     audit: &Audit,
-    args: &HoldArgs,
+    args: &ReleaseArgs,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let (hold, by) = (held(args)?, who(&args.sign)?);
+    let by = who(&args.sign)?;
     let holds = audit.holds().await?;
-    if !holds.iter().any(|held| held.hold == hold) {
-        let text = format!("no hold of {} stands", shown(&hold));
-        return Err(Failure::NotFound(text));
-    }
+    let Some(held) = holds.iter().find(|held| held.number == args.number) else {
+        return Err(Failure::NotFound("no such hold stands".to_owned()));
+    };
+    let shown = shown(&held.hold);
     ask(
-        args,
-        &format!("The next pruning may take the entries of {}.", shown(&hold)),
+        &args.sign,
+        &format!("The next pruning may take the entries of {shown}."),
     )?;
-    let act = audit.release(hold).by(by).because(&*args.sign.reason);
-    act.await?;
+    let act = audit.release(args.number).by(by);
+    act.because(&*args.sign.reason).await?;
     screen.done("the next pruning may take them", &json!({ "held": false }));
     Ok(())
 }
@@ -49,11 +49,12 @@ pub(super) async fn list(audit: &Audit, screen: &Screen) -> Result<(), Failure> 
     if holds.is_empty() {
         return Err(Failure::NotFound("nothing is held".to_owned()));
     }
-    let mut table = Table::new(&["HELD", "SINCE", "BY", "USER", "REASON"]);
+    let mut table = Table::new(&["NUMBER", "HELD", "SINCE", "BY", "USER", "REASON"]);
     for held in &holds {
         let signed = &held.signed;
         if screen.json {
             screen.object(&json!({
+                "number": held.number,
                 "held": shown(&held.hold),
                 "since": signed.at.to_string(),
                 "by": signed.by,
@@ -63,6 +64,7 @@ pub(super) async fn list(audit: &Audit, screen: &Screen) -> Result<(), Failure> 
         }
         let text = |it: &Option<String>| escaped(it.as_deref().unwrap_or("-"));
         table.row([
+            held.number.to_string(),
             escaped(&shown(&held.hold)),
             day_and_time(signed.at),
             text(&signed.by),
@@ -76,8 +78,8 @@ pub(super) async fn list(audit: &Audit, screen: &Screen) -> Result<(), Failure> 
     Ok(())
 }
 
-fn ask(args: &HoldArgs, will: &str) -> Result<(), Failure> {
-    if args.sign.yes {
+fn ask(sign: &Signature, will: &str) -> Result<(), Failure> {
+    if sign.yes {
         return Ok(());
     }
     aside(will);
