@@ -123,6 +123,64 @@ async fn seal_and_verify(database: &str, audit: &Audit, entries: u64) {
     assert!(report.entries >= entries);
 }
 
+/// The time within which 99 of 100 calls end, in microseconds, with 64 callers.
+async fn p99(idem: &Idempotency) -> f64 {
+    const CALLERS: usize = 64;
+    const CALLS: usize = 20;
+    let tasks = (0..CALLERS).map(|_| {
+        let idem = idem.clone();
+        tokio::spawn(async move {
+            let mut took = Vec::with_capacity(CALLS);
+            for _ in 0..CALLS {
+                let began = Instant::now();
+                call(&idem, Kind::First).await;
+                took.push(began.elapsed().as_secs_f64() * 1e6);
+            }
+            took
+        })
+    });
+    let mut all = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        all.extend(task.await.expect("it ends"));
+    }
+    all.sort_by(f64::total_cmp);
+    all[all.len() * 99 / 100]
+}
+
+/// 64 callers beside a sealer that sleeps in its transaction, in turns with none.
+async fn beside_a_sleeping_sealer<DB: sqlx::Database>(
+    database: &str,
+    idem: &Idempotency,
+    pool: &sqlx::Pool<DB>,
+    before: &str,
+) where
+    for<'c> &'c mut DB::Connection: sqlx::Executor<'c, Database = DB>,
+{
+    const ASLEEP: &str = "SELECT batch FROM audited_audit_seals ORDER BY batch DESC LIMIT 1 FOR UPDATE;
+        UPDATE audited_audit SET place = 7 WHERE number IN (SELECT number FROM (
+            SELECT number FROM audited_audit WHERE batch IS NULL ORDER BY number LIMIT 1000) AS next)";
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        alone.push(p99(idem).await);
+        let mut sealer = pool.acquire().await.expect("a connection");
+        let asleep = AssertSqlSafe(format!("{before}; {ASLEEP}"));
+        sqlx::raw_sql(asleep)
+            .execute(&mut *sealer)
+            .await
+            .expect("it sleeps");
+        beside.push(p99(idem).await);
+        sqlx::raw_sql("ROLLBACK")
+            .execute(&mut *sealer)
+            .await
+            .expect("it ends");
+    }
+    let (alone, beside) = (median(alone), median(beside));
+    println!(
+        "{database}, p99 of 64 callers: {alone:.0} us, beside a sealer that sleeps {beside:.0} us, ratio {:.2}",
+        beside / alone
+    );
+}
+
 async fn trail(audit: AuditBuilder) -> Audit {
     let audit = audit.table_prefix(PREFIXES[1]);
     audit.migrate().await.expect("a trail");
@@ -171,7 +229,9 @@ async fn postgres(url: String) {
         idems.push(handle(store.connect(&url).await.expect("a store")));
     }
     let audit = trail(Audit::postgres(pool.clone())).await;
+    let audited = idems[1].clone();
     compare("Postgres", idems.try_into().expect("two"), audit.clone()).await;
+    beside_a_sleeping_sealer("Postgres", &audited, &pool, "BEGIN").await;
     let fill = format!(
         "INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', 'number ' || it FROM generate_series(1, {}) AS it",
         entries()
@@ -197,7 +257,10 @@ async fn mariadb(url: String) {
         idems.push(handle(store.connect(&url).await.expect("a store")));
     }
     let audit = trail(Audit::mysql(pool.clone())).await;
+    let audited = idems[1].clone();
     compare("MariaDB", idems.try_into().expect("two"), audit.clone()).await;
+    let begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
+    beside_a_sleeping_sealer("MariaDB", &audited, &pool, begin).await;
     let fill = format!(
         "INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', CONCAT('number ', seq) FROM seq_1_to_{}",
         entries()
@@ -207,6 +270,25 @@ async fn mariadb(url: String) {
         .await
         .expect("events");
     seal_and_verify("MariaDB", &audit, entries()).await;
+}
+
+/// The time for which a batch keeps writers of the file waiting, at most.
+async fn a_batch_of_sqlite(audit: &Audit, pool: &SqlitePool) {
+    const BATCH: &str = "WITH RECURSIVE it(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM it WHERE number < 200)
+        INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', 'number ' || number FROM it";
+    let mut took = Vec::new();
+    for _ in 0..ROUNDS {
+        audit.seal().await.expect("it seals");
+        sqlx::raw_sql(BATCH).execute(pool).await.expect("events");
+        let began = Instant::now();
+        assert_eq!(audit.seal().await, Ok(200));
+        took.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    let longest = took.iter().copied().fold(0.0, f64::max);
+    println!(
+        "SQLite, a batch: {:.1} ms, the longest {longest:.1} ms",
+        median(took)
+    );
 }
 
 async fn sqlite() {
@@ -222,6 +304,7 @@ async fn sqlite() {
     let pool = SqlitePool::connect(&url).await.expect("the file opens");
     let audit = trail(Audit::sqlite(pool.clone())).await;
     compare("SQLite", idems.try_into().expect("two"), audit.clone()).await;
+    a_batch_of_sqlite(&audit, &pool).await;
     let fill = format!(
         "WITH RECURSIVE it(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM it WHERE number < {})
          INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', 'number ' || number FROM it",

@@ -135,11 +135,12 @@ pub(crate) fn lint() -> Vec<Step> {
         alone(&title, "idempotent-audit", feature)
     });
     steps.extend(audits);
+    steps.push(alone("the page", "idempotent-admin", ""));
     steps.push(fuzz());
     let mut docs = step(
         "documentation",
         &format!(
-            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-audit --package idempotent-macros {features} --no-deps"
+            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-audit --package idempotent-admin --package idempotent-macros {features} --no-deps"
         ),
     );
     docs.environment
@@ -198,7 +199,7 @@ fn oldest_rust(oldest: &str, features: &str) -> Step {
     let mut check = step(
         "the oldest Rust",
         &format!(
-            "{oldest} check --package idempotent-runtime --package idempotent-client --package idempotent-audit {features} --target-dir"
+            "{oldest} check --package idempotent-runtime --package idempotent-client --package idempotent-audit --package idempotent-admin {features} --target-dir"
         ),
     );
     check.arguments.push(folder.display().to_string());

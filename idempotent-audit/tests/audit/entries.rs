@@ -237,6 +237,9 @@ async fn a_change_by_hand_leaves_an_entry<DB: Place>(shop: Shop<DB>) {
         .await;
     shop.done_by_hand("UPDATE {p}records SET expires = 1, holder = 'somebody'")
         .await;
+    for other in ["outcome_kind = 3", "outcome_schema = 7", "operation = 'other'"] {
+        shop.done_by_hand(&format!("UPDATE {{p}}records SET {other}")).await;
+    }
     shop.expect(
         "record",
         &[
@@ -244,6 +247,9 @@ async fn a_change_by_hand_leaves_an_entry<DB: Place>(shop: Shop<DB>) {
             ("call", RUNNING, DONE),
             ("rewritten", DONE, DONE),
             ("call", DONE, RELEASED),
+            ("rewritten", RELEASED, RELEASED),
+            ("rewritten", RELEASED, RELEASED),
+            ("call", RELEASED, RELEASED),
         ],
     )
     .await;

@@ -135,6 +135,19 @@ pub(super) const HOUSES: &[House] = &[
         known_features: &[],
     },
     House {
+        folder: "idempotent-admin/src",
+        module: &[],
+        floors: &[
+            &["access", "links", "overview", "replies"],
+            &["search"],
+            &["views"],
+            &["page"],
+        ],
+        known: &[],
+        features: &[],
+        known_features: &[],
+    },
+    House {
         folder: "idempotent-macros/src",
         module: &[],
         floors: &[

@@ -1,0 +1,119 @@
+//! The overview: it is read once in five seconds, however many browsers ask.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    Error, Idempotency, Time,
+    operate::{Health, State},
+    outbox::{Outbox, OutboxDatabase, TopicBacklog},
+};
+use tokio::sync::Mutex;
+
+/// How old an overview may be.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// How many records that need a person are looked at.
+const MOST: u32 = 10_000;
+
+/// The records that need a person, of one operation in one state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Needy {
+    pub(crate) state: State,
+    pub(crate) operation: String,
+    pub(crate) is_stream: bool,
+    pub(crate) count: u64,
+    pub(crate) oldest: Time,
+}
+
+/// All that the overview shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Overview {
+    pub(crate) needy: Result<Vec<Needy>, String>,
+    /// Whether there are more than were looked at.
+    pub(crate) is_capped: bool,
+    /// The time by the store's clock.
+    pub(crate) now: Option<Time>,
+    pub(crate) topics: Result<Vec<TopicBacklog>, String>,
+    pub(crate) health: Health,
+}
+
+/// An outbox, whatever its database.
+#[async_trait]
+pub(crate) trait Topics: Send + Sync {
+    async fn topics(&self) -> Result<Vec<TopicBacklog>, Error>;
+}
+
+#[async_trait]
+impl<DB: OutboxDatabase> Topics for Outbox<DB> {
+    async fn topics(&self) -> Result<Vec<TopicBacklog>, Error> {
+        Outbox::topics(self).await
+    }
+}
+
+/// The overview that was read last.
+#[derive(Default)]
+pub(crate) struct Cache(Mutex<Option<(Instant, Arc<Overview>)>>);
+
+impl Cache {
+    /// Returns an overview that is not older than five seconds. Those who come while it is read
+    /// wait for it, and read nothing.
+    pub(crate) async fn get(
+        &self,
+        idem: &Idempotency,
+        outbox: Option<&dyn Topics>,
+    ) -> Arc<Overview> {
+        let mut last = self.0.lock().await;
+        if let Some((read, overview)) = &*last
+            && read.elapsed() < FRESH
+        {
+            return Arc::clone(overview);
+        }
+        let overview = Arc::new(Overview::read(idem, outbox).await);
+        *last = Some((Instant::now(), Arc::clone(&overview)));
+        overview
+    }
+}
+
+impl Overview {
+    async fn read(idem: &Idempotency, outbox: Option<&dyn Topics>) -> Self {
+        let needy = idem.records().attention();
+        let (page, health) = tokio::join!(needy.page(MOST), idem.health());
+        let topics = match outbox {
+            Some(outbox) => outbox.topics().await.map_err(|error| error.to_string()),
+            None => Ok(Vec::new()),
+        };
+        let (is_capped, now) = match &page {
+            Ok(page) => (page.next.is_some(), Some(page.now)),
+            Err(_) => (false, None),
+        };
+        let needy = page.map_err(|error| error.to_string()).map(|page| {
+            let mut all = BTreeMap::new();
+            for row in &page.rows {
+                let since = row.finished.unwrap_or(row.created);
+                let name = (row.state.code(), row.operation.to_string(), row.is_stream);
+                let one = all.entry(name).or_insert_with(|| Needy {
+                    state: row.state,
+                    operation: row.operation.to_string(),
+                    is_stream: row.is_stream,
+                    count: 0,
+                    oldest: since,
+                });
+                one.count += 1;
+                one.oldest = one.oldest.min(since);
+            }
+            all.into_values().collect()
+        });
+        Self {
+            needy,
+            is_capped,
+            now,
+            topics,
+            health,
+        }
+    }
+}

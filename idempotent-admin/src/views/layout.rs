@@ -1,0 +1,95 @@
+//! The frame of every page, and pages without one.
+
+use std::time::Duration;
+
+use idempotent_runtime::Time;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{access::Person, links::Depth};
+
+/// A page with its navigation.
+pub(super) fn page(person: &Person, depth: Depth, title: &str, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title, depth))
+            body {
+                a.skip href="#content" { "Skip to the content" }
+                header {
+                    nav aria-label="Pages" {
+                        a href=(depth.to("overview")) { "Overview" }
+                        a href=(depth.to("records?state=attention")) { "Needs a person" }
+                        a href=(depth.to("records")) { "All records" }
+                    }
+                    p.person { (person.name()) }
+                }
+                main #content { h1 { (title) } (content) }
+            }
+        }
+    }
+}
+
+fn head(title: &str, depth: Depth) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · idempotent" }
+            link rel="stylesheet" href=(depth.to("style.css"));
+            script src=(depth.to("script.js")) defer {}
+        }
+    }
+}
+
+/// A time in UTC. The script shows the local one beside it.
+pub(super) fn time(time: Time, now: Option<Time>) -> Markup {
+    let text = time.to_string();
+    let short = match (text.get(..10), text.get(11..19)) {
+        (Some(day), Some(second)) if text.ends_with('Z') => format!("{day} {second} UTC"),
+        _ => text.clone(),
+    };
+    html! {
+        time datetime=(text) { (short) }
+        @if let Some(now) = now { " " span.ago { "(" (ago(time, now)) ")" } }
+    }
+}
+
+/// How long ago it was, in its largest unit.
+pub(super) fn ago(time: Time, now: Time) -> String {
+    match time <= now {
+        true => format!("{} ago", in_short(now.since(time))),
+        false => format!("in {}", in_short(time.since(now))),
+    }
+}
+
+pub(super) fn in_short(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A person whom nobody knows.
+pub(crate) fn refused() -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { meta charset="utf-8"; title { "Not allowed" } }
+            body { main { h1 { "Not allowed" } p { "You have no right to see this page." } } }
+        }
+    }
+}
+
+pub(crate) fn missing(person: &Person) -> Markup {
+    let content = html! { p { "No record has this id. It may have been forgotten since." } };
+    page(person, Depth::Below, "No such record", &content)
+}
+
+pub(crate) fn failed(person: &Person, depth: Depth, error: &str) -> Markup {
+    let content = html! { p role="alert" { "The store did not answer: " (error) } };
+    page(person, depth, "The store is away", &content)
+}

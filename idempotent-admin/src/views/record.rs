@@ -1,0 +1,99 @@
+//! One record.
+
+use idempotent_runtime::{
+    identity::RecordId,
+    operate::{Explanation, Note, OutcomeSummary, RecordRow, StepRow},
+};
+use maud::{Markup, html};
+
+use super::layout::{page, time};
+use crate::{access::Person, links::Depth, search::name_of};
+
+pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
+    let content = html! {
+        section { h2 { "Story" } @for sentence in &story.sentences { p { (sentence) } } }
+        (facts(story))
+        @if !story.steps.is_empty() { (steps(&story.steps)) }
+    };
+    let title = format!("Record {}", &story.row.id.to_hex()[..12]);
+    page(person, Depth::Below, &title, &content)
+}
+
+fn facts(story: &Explanation) -> Markup {
+    let (row, now) = (&story.row, Some(story.now));
+    html! {
+        section {
+            h2 { "Facts" }
+            dl {
+                dt { "Id" } dd { code { (row.id.to_hex()) } }
+                dt { "Operation" } dd { (row.operation) }
+                dt { "Scope" } dd { (row.scope.as_deref().unwrap_or("none")) }
+                dt { "Key" } dd { (row.key.as_deref().unwrap_or("not shown")) }
+                dt { "State" } dd { (name_of(row.state)) @if row.is_stream { " stream" } }
+                dt { "Attempt" } dd { (row.attempt) }
+                dt { "Holder" } dd { (row.holder) }
+                dt { "Created" } dd { (time(row.created, now)) }
+                @if let Some(finished) = row.finished { dt { "Finished" } dd { (time(finished, now)) } }
+                dt { "End of the lease" } dd { (time(row.lease_end, now)) }
+                (expiry(row, story))
+                dt { "Version" } dd { code { (version(row)) } }
+                dt { "Outcome" } dd { (outcome(row.outcome)) }
+                @if let Some(note) = &row.note { dt { "Note" } dd { (said(note)) } }
+            }
+        }
+    }
+}
+
+/// A record that needs a person does not expire.
+fn expiry(row: &RecordRow, story: &Explanation) -> Markup {
+    html! {
+        @if !row.state.needs_attention() {
+            dt { "Expires" } dd { (time(row.expires, Some(story.now))) }
+        }
+    }
+}
+
+fn version(row: &RecordRow) -> String {
+    format!("{:032x}", u128::from_be_bytes(row.version.to_bytes()))
+}
+
+/// The outcome itself is hidden.
+fn outcome(outcome: Option<OutcomeSummary>) -> String {
+    match outcome {
+        None => "none".to_owned(),
+        Some(it) => format!("{:?}, {} bytes", it.kind, it.bytes),
+    }
+}
+
+fn said(note: &Note) -> String {
+    let by = note.by.as_deref().unwrap_or("a program");
+    format!("{by}: {}", note.text)
+}
+
+fn steps(steps: &[StepRow]) -> Markup {
+    html! {
+        section {
+            h2 { "Steps" }
+            div.wide tabindex="0" role="region" aria-label="Steps" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Step" } th scope="col" { "Name" } th scope="col" { "State" }
+                        th scope="col" { "Outcome" } th scope="col" { "Undo" } th scope="col" { "Note" }
+                    } }
+                    tbody {
+                        @for step in steps {
+                            tr {
+                                td { (step.label) }
+                                td { code { (RecordId::from_bytes(*step.name.as_bytes()).short()) } }
+                                td { (format!("{:?}", step.state).to_lowercase()) }
+                                td { (outcome(step.outcome)) }
+                                td { @if step.is_to_be_undone { "is to be undone" } @else { "-" } }
+                                td { @if let Some(note) = &step.note { (said(note)) } @else { "-" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
