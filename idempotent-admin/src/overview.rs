@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use idempotent_runtime::{
     Error, Idempotency, Time,
     operate::{Health, State},
-    outbox::{Outbox, OutboxDatabase, TopicBacklog},
 };
 use tokio::sync::Mutex;
 
@@ -38,20 +37,43 @@ pub(crate) struct Overview {
     pub(crate) is_capped: bool,
     /// The time by the store's clock.
     pub(crate) now: Option<Time>,
-    pub(crate) topics: Result<Vec<TopicBacklog>, String>,
+    pub(crate) topics: Result<Vec<Topic>, String>,
     pub(crate) health: Health,
+}
+
+/// A topic of an outbox in which messages wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: String,
+    pub(crate) pending: u64,
+    /// Whether there may be more.
+    pub(crate) is_capped: bool,
+    /// The age of the oldest message whose key is not parked.
+    pub(crate) oldest: Duration,
+    pub(crate) blocked_keys: u64,
 }
 
 /// An outbox, whatever its database.
 #[async_trait]
 pub(crate) trait Topics: Send + Sync {
-    async fn topics(&self) -> Result<Vec<TopicBacklog>, Error>;
+    async fn topics(&self) -> Result<Vec<Topic>, Error>;
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[async_trait]
-impl<DB: OutboxDatabase> Topics for Outbox<DB> {
-    async fn topics(&self) -> Result<Vec<TopicBacklog>, Error> {
-        Outbox::topics(self).await
+impl<DB: idempotent_runtime::outbox::OutboxDatabase> Topics
+    for idempotent_runtime::outbox::Outbox<DB>
+{
+    async fn topics(&self) -> Result<Vec<Topic>, Error> {
+        let topics = Self::topics(self).await?.into_iter();
+        let topic = |it: idempotent_runtime::outbox::TopicBacklog| Topic {
+            name: it.topic,
+            pending: it.pending,
+            is_capped: it.is_capped,
+            oldest: it.oldest,
+            blocked_keys: it.blocked_keys,
+        };
+        Ok(topics.map(topic).collect())
     }
 }
 

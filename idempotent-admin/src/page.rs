@@ -13,10 +13,7 @@ use axum::{
 };
 use http::StatusCode;
 use idempotent_runtime::{
-    Error, Idempotency, NotSettled,
-    identity::RecordId,
-    operate::OperationChange,
-    outbox::{Outbox, OutboxDatabase},
+    Error, Idempotency, NotSettled, identity::RecordId, operate::OperationChange,
 };
 
 use crate::{
@@ -77,7 +74,15 @@ impl Page {
     }
 
     /// Shows the topics of this outbox, too.
-    pub fn outbox<DB: OutboxDatabase>(mut self, outbox: &Outbox<DB>) -> Self {
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg_attr(
+        docsrs,
+        doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+    )]
+    pub fn outbox<DB>(mut self, outbox: &idempotent_runtime::outbox::Outbox<DB>) -> Self
+    where
+        DB: idempotent_runtime::outbox::OutboxDatabase,
+    {
         self.outbox = Some(Arc::new(outbox.clone()));
         self
     }

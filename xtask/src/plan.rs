@@ -43,7 +43,7 @@ const FEATURES: [&str; 19] = [
     "rust_decimal",
 ];
 
-/// The databases in which an audit stands.
+/// The databases in which an audit stands, and an outbox that the page shows.
 const AUDITED: [&str; 3] = ["mysql", "postgres", "sqlite"];
 
 /// Encryption, with stores that it is for. `tls-rustls` is a name for `tls-rustls-ring-webpki`.
@@ -57,6 +57,7 @@ fn all_features() -> String {
         .map(|feature| format!("idempotent-runtime/{feature}"))
         .chain(["metrics", "sqlite"].map(|feature| format!("idempotent-client/{feature}")))
         .chain(AUDITED.map(|feature| format!("idempotent-audit/{feature}")))
+        .chain(AUDITED.map(|feature| format!("idempotent-admin/{feature}")))
         .collect();
     format!("--features {}", named.join(","))
 }
@@ -136,6 +137,11 @@ pub(crate) fn lint() -> Vec<Step> {
     });
     steps.extend(audits);
     steps.push(alone("the page", "idempotent-admin", ""));
+    steps.push(alone(
+        "the page with an outbox",
+        "idempotent-admin",
+        "postgres",
+    ));
     steps.push(fuzz());
     let mut docs = step(
         "documentation",

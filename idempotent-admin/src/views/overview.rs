@@ -86,7 +86,7 @@ fn topics(overview: &Overview) -> Markup {
                         tbody {
                             @for topic in topics {
                                 tr {
-                                    td { (topic.topic) }
+                                    td { (topic.name) }
                                     td.number { (topic.pending) @if topic.is_capped { ", or more" } }
                                     td { (in_short(topic.oldest)) }
                                     td.number { (topic.blocked_keys) }
