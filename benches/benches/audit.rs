@@ -231,7 +231,6 @@ async fn postgres(url: String) {
     let audit = trail(Audit::postgres(pool.clone())).await;
     let audited = idems[1].clone();
     compare("Postgres", idems.try_into().expect("two"), audit.clone()).await;
-    beside_a_sleeping_sealer("Postgres", &audited, &pool, "BEGIN").await;
     let fill = format!(
         "INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', 'number ' || it FROM generate_series(1, {}) AS it",
         entries()
@@ -241,6 +240,7 @@ async fn postgres(url: String) {
         .await
         .expect("events");
     seal_and_verify("Postgres", &audit, entries()).await;
+    beside_a_sleeping_sealer("Postgres", &audited, &pool, "BEGIN").await;
 }
 
 async fn mariadb(url: String) {
@@ -260,7 +260,6 @@ async fn mariadb(url: String) {
     let audited = idems[1].clone();
     compare("MariaDB", idems.try_into().expect("two"), audit.clone()).await;
     let begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
-    beside_a_sleeping_sealer("MariaDB", &audited, &pool, begin).await;
     let fill = format!(
         "INSERT INTO audited_audit_events (event, holder, detail) SELECT 'bench', 'till', CONCAT('number ', seq) FROM seq_1_to_{}",
         entries()
@@ -270,6 +269,7 @@ async fn mariadb(url: String) {
         .await
         .expect("events");
     seal_and_verify("MariaDB", &audit, entries()).await;
+    beside_a_sleeping_sealer("MariaDB", &audited, &pool, begin).await;
 }
 
 /// The time for which a batch keeps writers of the file waiting, at most.

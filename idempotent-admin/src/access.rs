@@ -29,17 +29,66 @@ where
     }
 }
 
+/// An act on a record, for which a person needs a right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Act {
+    /// Says how a call ended.
+    Settle,
+    /// Has a parked call tried again.
+    Resume,
+    /// Has the steps of a call undone.
+    Undo,
+    /// Gives up the outcome of a finished call.
+    Invalidate,
+}
+
+impl Act {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Settle, Self::Resume, Self::Undo, Self::Invalidate];
+
+    /// Returns its name, as the links have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Settle => "settle",
+            Self::Resume => "resume",
+            Self::Undo => "undo",
+            Self::Invalidate => "invalidate",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|act| act.name() == name)
+    }
+}
+
 /// A person who may read the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     name: Arc<str>,
+    acts: Vec<Act>,
 }
 
 impl Person {
     /// Makes a person with this name, who may read everything but outcomes.
     #[must_use]
     pub fn reader(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into() }
+        let (name, acts) = (name.into(), Vec::new());
+        Self { name, acts }
+    }
+
+    /// Lets the person do these, too.
+    #[must_use]
+    pub fn with(mut self, acts: impl IntoIterator<Item = Act>) -> Self {
+        self.acts.extend(acts);
+        self
+    }
+
+    /// Returns whether the person may do this.
+    #[must_use]
+    pub fn may(&self, act: Act) -> bool {
+        self.acts.contains(&act)
     }
 
     /// Returns the name.

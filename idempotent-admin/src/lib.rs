@@ -2,14 +2,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod access;
+mod acts;
 mod links;
+mod origin;
 mod overview;
 mod page;
 mod replies;
 mod search;
+mod token;
 mod views;
 
 pub use crate::{
-    access::{Access, Person},
+    access::{Access, Act, Person},
     page::Page,
 };

@@ -9,6 +9,8 @@ pub(crate) enum Depth {
     Top,
     /// One folder below it, as the page of a record.
     Below,
+    /// Two folders below it, as an act on a record.
+    Lower,
 }
 
 impl Depth {
@@ -17,6 +19,7 @@ impl Depth {
         match self {
             Self::Top => page.to_owned(),
             Self::Below => format!("../{page}"),
+            Self::Lower => format!("../../{page}"),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 use axum::{
     Router,
     extract::{
-        FromRequestParts as _, OriginalUri, Path, Query, Request, State, rejection::QueryRejection,
+        DefaultBodyLimit, FromRequestParts as _, OriginalUri, Path, Query, Request, State,
+        rejection::QueryRejection,
     },
     middleware::{Next, from_fn_with_state, map_response},
     response::Response,
@@ -18,10 +19,12 @@ use idempotent_runtime::{
 
 use crate::{
     access::{Access, Person},
+    acts,
     links::Depth,
     overview::{Cache, Topics},
     replies::{file, guarded, html, moved},
     search::Search,
+    token::Secret,
     views,
 };
 
@@ -35,24 +38,28 @@ const PAGE: u32 = 50;
 /// ```
 /// use axum::Router;
 /// use http::request::Parts;
-/// use idempotent_admin::{Page, Person};
+/// use idempotent_admin::{Act, Page, Person};
 /// use idempotent_runtime::Idempotency;
 ///
 /// let idem = Idempotency::memory();
 /// // The proxy in front has asked for a password, and names the person.
 /// let access = |request: &Parts| {
 ///     let name = request.headers.get("x-forwarded-user")?.to_str().ok()?;
-///     Some(Person::reader(name))
+///     Some(Person::reader(name).with([Act::Settle]))
 /// };
-/// let app: Router = Router::new().nest("/admin", Page::new(idem, access).router());
+/// let page = Page::new(idem, access).origin("https://ops.example.com");
+/// let app: Router = Router::new().nest("/admin", page.router());
 /// ```
 #[must_use = "it is served by its `router`"]
 pub struct Page {
-    idem: Idempotency,
+    pub(crate) idem: Idempotency,
+    pub(crate) secret: Secret,
+    pub(crate) origins: Vec<String>,
     access: Arc<dyn Access>,
     outbox: Option<Arc<dyn Topics>>,
     changes: Vec<OperationChange>,
     cache: Cache,
+    has_secret: bool,
 }
 
 impl fmt::Debug for Page {
@@ -66,6 +73,9 @@ impl Page {
     pub fn new(idem: Idempotency, access: impl Access) -> Self {
         Self {
             idem,
+            secret: Secret::random(),
+            origins: Vec::new(),
+            has_secret: false,
             access: Arc::new(access),
             outbox: None,
             changes: Vec::new(),
@@ -94,14 +104,35 @@ impl Page {
         self
     }
 
+    /// Sets the secret of the forms, of 32 bytes or more: all processes that serve the page have the
+    /// same. Without one, a form that one process made is refused by another one, and by the same
+    /// one after its restart.
+    pub fn secret(mut self, secret: &[u8]) -> Self {
+        self.secret = Secret::new(secret);
+        self.has_secret = true;
+        self
+    }
+
+    /// Names an origin under which browsers see the page, such as `https://ops.example.com`. Forms of
+    /// browsers that send no `Sec-Fetch-Site` are refused unless they come from one of these.
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
     /// Returns the router, for any path: `Router::new().nest("/admin", page.router())`.
     pub fn router(self) -> Router {
+        if !self.has_secret {
+            tracing::info!("the page draws a secret: its forms are for this process alone");
+        }
         let page = Arc::new(self);
         let pages = Router::new()
             .route("/", get(first))
             .route("/overview", get(overview))
             .route("/records", get(records))
             .route("/records/{id}", get(record))
+            .route("/records/{id}/{act}", get(acts::form).post(acts::done))
+            .layer(DefaultBodyLimit::max(acts::MOST))
             .route_layer(from_fn_with_state(Arc::clone(&page), allowed));
         let style = || async { file("text/css; charset=utf-8", include_str!("style.css")) };
         let script = || async { file("text/javascript; charset=utf-8", include_str!("script.js")) };

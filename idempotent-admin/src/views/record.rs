@@ -2,21 +2,52 @@
 
 use idempotent_runtime::{
     identity::RecordId,
-    operate::{Explanation, Note, OutcomeSummary, RecordRow, StepRow},
+    operate::{Explanation, Note, OutcomeSummary, RecordRow, State, StepRow},
 };
 use maud::{Markup, html};
 
-use super::layout::{page, time};
-use crate::{access::Person, links::Depth, search::name_of};
+use super::{
+    act::title,
+    layout::{page, time},
+};
+use crate::{
+    access::{Act, Person},
+    links::Depth,
+    search::name_of,
+};
 
 pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
     let content = html! {
         section { h2 { "Story" } @for sentence in &story.sentences { p { (sentence) } } }
+        (acts(person, story))
         (facts(story))
         @if !story.steps.is_empty() { (steps(&story.steps)) }
     };
     let title = format!("Record {}", &story.row.id.to_hex()[..12]);
     page(person, Depth::Below, &title, &content)
+}
+
+/// Links to the acts that the person may do, and that may change this record.
+fn acts(person: &Person, story: &Explanation) -> Markup {
+    let row = &story.row;
+    let fits = |act: &Act| match act {
+        _ if row.is_stream => false,
+        Act::Resume => matches!(row.state, State::Parked | State::Running),
+        Act::Invalidate => row.state == State::Done,
+        Act::Undo => !matches!(row.state, State::Done | State::Released),
+        _ => row.state != State::Released,
+    };
+    let may: Vec<_> = Act::ALL
+        .into_iter()
+        .filter(|act| person.may(*act) && fits(act))
+        .collect();
+    html! {
+        @if !may.is_empty() {
+            nav.acts aria-label="Acts" {
+                @for act in may { a href={ (row.id.to_hex()) "/" (act.name()) } { (title(act)) } }
+            }
+        }
+    }
 }
 
 fn facts(story: &Explanation) -> Markup {

@@ -56,7 +56,10 @@ pub(crate) async fn get(app: &Router, path: &str) -> Answer {
 
 pub(crate) async fn ask(app: &Router, request: http::request::Builder) -> Answer {
     let request = request.body(Body::empty()).expect("a request");
-    let answer = app.clone().oneshot(request).await.expect("an answer");
+    read(app.clone().oneshot(request).await.expect("an answer")).await
+}
+
+pub(crate) async fn read(answer: axum::response::Response) -> Answer {
     let (parts, body) = answer.into_parts();
     let bytes = axum::body::to_bytes(body, 10_000_000)
         .await

@@ -47,7 +47,7 @@ async fn what_is_old_goes_and_the_chain_holds<DB: Place>(shop: Shop<DB>) {
     let none = audit.prune().run().await.expect("it may");
     assert_eq!(none, Pruned::default(), "nothing is 400 days old");
 
-    // Of each record, the insert of it and nothing else has another entry behind it.
+    // Only the insert of each record has another entry behind it.
     let first = prune(&audit).await;
     assert_eq!((first.until, first.entries, first.batches), (3, 3, 0));
     assert_holds(&audit, 3, "records stand").await;

@@ -138,10 +138,10 @@ pub(super) const HOUSES: &[House] = &[
         folder: "idempotent-admin/src",
         module: &[],
         floors: &[
-            &["access", "links", "overview", "replies"],
+            &["access", "links", "origin", "overview", "replies", "token"],
             &["search"],
             &["views"],
-            &["page"],
+            &["acts", "page"],
         ],
         known: &[],
         features: &[],

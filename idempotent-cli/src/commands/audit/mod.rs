@@ -240,7 +240,7 @@ async fn prune(audit: &Audit, args: &PruneArgs, screen: &Screen) -> Result<(), F
     Ok(())
 }
 
-/// What `doctor` says of the trail; `None` if there is none.
+/// The finding of `doctor` about the trail; `None` if there is none.
 pub(super) async fn looked(opened: &Opened) -> Option<Result<Option<String>, Failure>> {
     let prefix = opened.prefix.as_deref().unwrap_or("idempotent_");
     let builder = built(opened).ok()?;

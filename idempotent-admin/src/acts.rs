@@ -1,0 +1,279 @@
+//! Acts on a record: shown, asked about, and done only to the version that was seen.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Form,
+    extract::{Path, State as Shared, rejection::FormRejection},
+    response::Response,
+};
+use http::{HeaderMap, StatusCode};
+use idempotent_runtime::{
+    BoxError, Error, Idempotency, Moved, NotSettled, Settle, identity::RecordId,
+    operate::Explanation, record::Version,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    access::{Act, Person},
+    origin,
+    page::Page,
+    replies::html,
+    token::Subject,
+    views::{self, Wanted},
+};
+
+/// How large a form may be.
+pub(crate) const MOST: usize = 64 * 1024;
+
+/// A form that was sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sent {
+    version: String,
+    token: String,
+    how: String,
+    value: String,
+    schema: String,
+    reason: String,
+}
+
+/// The record and the act of a path.
+struct Place {
+    id: RecordId,
+    act: Act,
+}
+
+impl Place {
+    /// Fails for a path that names none, and for a person who may not.
+    fn find(person: &Person, id: &str, act: &str) -> Result<Self, Response> {
+        let missing = || html(StatusCode::NOT_FOUND, views::missing(person));
+        let id = id.parse().map_err(|_| missing())?;
+        let act = Act::named(act).ok_or_else(missing)?;
+        match person.may(act) {
+            true => Ok(Self { id, act }),
+            false => Err(refused(person, "You have no right to do this.")),
+        }
+    }
+
+    fn answer(&self, person: &Person, status: StatusCode, text: &str) -> Response {
+        let id = self.id.to_hex();
+        html(
+            status,
+            views::ended(person, self.act, &id, text, status.is_success()),
+        )
+    }
+}
+
+fn refused(person: &Person, text: &str) -> Response {
+    html(StatusCode::FORBIDDEN, views::not_here(person, text))
+}
+
+/// Shows the form of an act.
+pub(crate) async fn form(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+    Path((id, act)): Path<(String, String)>,
+) -> Response {
+    let place = match Place::find(&person, &id, &act) {
+        Ok(place) => place,
+        Err(refused) => return refused,
+    };
+    match page.idem.explain(place.id).await {
+        Ok(story) => shown(&page, &person, &place, &story, (&Wanted::default(), None)),
+        Err(error) => failed(&person, &place, &error),
+    }
+}
+
+/// The form, with a token for the version that is shown.
+fn shown(
+    page: &Page,
+    person: &Person,
+    place: &Place,
+    story: &Explanation,
+    (wanted, why): (&Wanted, Option<&str>),
+) -> Response {
+    let (version, record) = (text_of(story.row.version), place.id.to_hex());
+    let token = page.secret.token(Subject {
+        person: person.name(),
+        act: place.act.name(),
+        record: &record,
+        version: &version,
+    });
+    let status = match why {
+        None => StatusCode::OK,
+        Some(_) => StatusCode::BAD_REQUEST,
+    };
+    let about = (place.act, story);
+    html(
+        status,
+        views::form(person, about, (&version, &token), (wanted, why)),
+    )
+}
+
+/// Does an act.
+pub(crate) async fn done(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+    Path((id, act)): Path<(String, String)>,
+    headers: HeaderMap,
+    sent: Result<Form<Sent>, FormRejection>,
+) -> Response {
+    let place = match Place::find(&person, &id, &act) {
+        Ok(place) => place,
+        Err(refused) => return refused,
+    };
+    if !origin::is_own(&headers, &page.origins) {
+        return refused(&person, "This request comes from another site.");
+    }
+    let sent = match sent {
+        Ok(Form(sent)) => sent,
+        Err(why) => return place.answer(&person, why.status(), "This is no form of this page."),
+    };
+    let subject = Subject {
+        person: person.name(),
+        act: place.act.name(),
+        record: &place.id.to_hex(),
+        version: &sent.version,
+    };
+    let version = version_of(&sent.version).filter(|_| page.secret.made(subject, &sent.token));
+    let Some(version) = version else {
+        return refused(
+            &person,
+            "This form is too old, or another person's. Open it once more.",
+        );
+    };
+    let result = carry_out(&page.idem, &person, &place, &sent, version).await;
+    answered(&page, &person, &place, sent, result).await
+}
+
+/// The act itself.
+async fn carry_out(
+    idem: &Idempotency,
+    person: &Person,
+    place: &Place,
+    sent: &Sent,
+    version: Version,
+) -> Result<(), BoxError> {
+    if sent.reason.trim().is_empty() {
+        return Err(Error::InvalidPolicy("the reason is empty").into());
+    }
+    let (id, reason) = (place.id, sent.reason.as_str());
+    let settle = async || -> Result<Settle<'_>, BoxError> {
+        let settle = idem.settle_id(id).await?.at_version(version);
+        let settle = settle.by(person.name()).because(reason);
+        Ok(match sent.schema.trim() {
+            "" => settle,
+            schema => settle.version(
+                schema
+                    .parse()
+                    .map_err(|_| Error::InvalidPolicy("a schema version is a number"))?,
+            ),
+        })
+    };
+    match (place.act, sent.how.as_str()) {
+        (Act::Settle, "done") => settle().await?.as_done().await?,
+        (Act::Settle, "value") => settle().await?.with_value(&json(sent)?).await?,
+        (Act::Settle, "error") => settle().await?.with_error(&json(sent)?).await?,
+        (Act::Settle, _) => return Err(Error::InvalidPolicy("say how it ended").into()),
+        (Act::Undo, _) => settle().await?.undo(&json(sent)?).await?,
+        (Act::Resume, _) => {
+            let resume = idem.resume_id(id).at_version(version);
+            resume.by(person.name()).because(reason).await?;
+        }
+        (Act::Invalidate, _) => {
+            let invalidate = idem.invalidate(id, reason).at_version(version);
+            invalidate.by(person.name()).await?;
+        }
+    }
+    Ok(())
+}
+
+fn json(sent: &Sent) -> Result<Value, Error> {
+    let value = serde_json::from_str(&sent.value);
+    value.map_err(|_| {
+        Error::InvalidPolicy(
+            "the value is no JSON: a text has quotes of its own, such as \"receipt-99\"",
+        )
+    })
+}
+
+/// The page after an act.
+async fn answered(
+    page: &Page,
+    person: &Person,
+    place: &Place,
+    sent: Sent,
+    result: Result<(), BoxError>,
+) -> Response {
+    let error = match result {
+        Ok(()) => return place.answer(person, StatusCode::OK, "Done. The store has the reason."),
+        Err(error) => error,
+    };
+    let text = error.to_string();
+    let (status, text) = match error.downcast_ref::<Error>() {
+        Some(Error::InvalidPolicy(why)) => {
+            let wanted = Wanted {
+                how: sent.how,
+                value: sent.value,
+                schema: sent.schema,
+                reason: sent.reason,
+            };
+            return match page.idem.explain(place.id).await {
+                Ok(story) => shown(page, person, place, &story, (&wanted, Some(why))),
+                Err(error) => failed(person, place, &error),
+            };
+        }
+        Some(Error::Moved { moved, .. }) => (StatusCode::CONFLICT, who_moved(moved)),
+        Some(Error::NotSettled { .. }) => {
+            (StatusCode::CONFLICT, format!("Nothing was changed: {text}"))
+        }
+        Some(Error::Store(_)) | None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("It is not known whether it was done. Look at the record. {text}"),
+        ),
+        Some(_) => (
+            StatusCode::BAD_REQUEST,
+            format!("Nothing was changed: {text}"),
+        ),
+    };
+    place.answer(person, status, &text)
+}
+
+/// The person or the program that wrote the version that stands, and when.
+fn who_moved(moved: &Moved) -> String {
+    let who = match &moved.by {
+        Some(by) => by.to_string(),
+        None => format!("the process {}", moved.holder),
+    };
+    let when = moved.at.map(|at| format!(", at {at}")).unwrap_or_default();
+    format!(
+        "Nothing was changed. The record has moved since you saw it: it was written by {who}{when}."
+    )
+}
+
+fn failed(person: &Person, place: &Place, error: &Error) -> Response {
+    match error {
+        Error::NotSettled {
+            reason: NotSettled::UnknownKey,
+            ..
+        } => html(StatusCode::NOT_FOUND, views::missing(person)),
+        error => place.answer(
+            person,
+            StatusCode::SERVICE_UNAVAILABLE,
+            &format!("The store did not answer: {error}"),
+        ),
+    }
+}
+
+/// A version as a form has it: 32 hexadecimal digits.
+fn text_of(version: Version) -> String {
+    format!("{:032x}", u128::from_be_bytes(version.to_bytes()))
+}
+
+fn version_of(text: &str) -> Option<Version> {
+    let is_one = text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let number = is_one.then(|| u128::from_str_radix(text, 16).ok())??;
+    Some(Version::from_u128(number))
+}
