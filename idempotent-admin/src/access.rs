@@ -41,26 +41,25 @@ pub enum Act {
     Undo,
     /// Gives up the outcome of a finished call.
     Invalidate,
+    /// Has a parked key of an outbox go on.
+    OutboxResume,
+    /// Sends a message again that was set aside.
+    OutboxResend,
+    /// Sets a message aside, or deletes one that was.
+    OutboxDiscard,
 }
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Settle, Self::Resume, Self::Undo, Self::Invalidate];
-
-    /// Returns its name, as the links have it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Settle => "settle",
-            Self::Resume => "resume",
-            Self::Undo => "undo",
-            Self::Invalidate => "invalidate",
-        }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|act| act.name() == name)
-    }
+    pub const ALL: [Self; 7] = [
+        Self::Settle,
+        Self::Resume,
+        Self::Undo,
+        Self::Invalidate,
+        Self::OutboxResume,
+        Self::OutboxResend,
+        Self::OutboxDiscard,
+    ];
 }
 
 /// A person who may read the page.

@@ -16,9 +16,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    access::{Act, Person},
+    access::Person,
     origin,
     page::Page,
+    record_act::RecordAct,
     replies::html,
     token::Subject,
     views::{self, Wanted},
@@ -42,18 +43,17 @@ pub(crate) struct Sent {
 /// The record and the act of a path.
 struct Place {
     id: RecordId,
-    act: Act,
+    act: RecordAct,
 }
 
 impl Place {
     /// Fails for a path that names none, and for a person who may not.
-    fn find(person: &Person, id: &str, act: &str) -> Result<Self, Response> {
-        let missing = || html(StatusCode::NOT_FOUND, views::missing(person));
-        let id = id.parse().map_err(|_| missing())?;
-        let act = Act::named(act).ok_or_else(missing)?;
-        match person.may(act) {
+    fn find(person: &Person, id: &str, act: &str) -> Result<Self, NotHere> {
+        let id = id.parse().map_err(|_| NotHere::Missing)?;
+        let act = RecordAct::named(act).ok_or(NotHere::Missing)?;
+        match person.may(act.right()) {
             true => Ok(Self { id, act }),
-            false => Err(refused(person, "You have no right to do this.")),
+            false => Err(NotHere::NoRight),
         }
     }
 
@@ -63,6 +63,21 @@ impl Place {
             status,
             views::ended(person, self.act, &id, text, status.is_success()),
         )
+    }
+}
+
+/// The reason why there is no form.
+enum NotHere {
+    Missing,
+    NoRight,
+}
+
+impl NotHere {
+    fn answer(&self, person: &Person) -> Response {
+        match self {
+            Self::Missing => html(StatusCode::NOT_FOUND, views::missing(person)),
+            Self::NoRight => refused(person, "You have no right to do this."),
+        }
     }
 }
 
@@ -78,7 +93,7 @@ pub(crate) async fn form(
 ) -> Response {
     let place = match Place::find(&person, &id, &act) {
         Ok(place) => place,
-        Err(refused) => return refused,
+        Err(why) => return why.answer(&person),
     };
     match page.idem.explain(place.id).await {
         Ok(story) => shown(&page, &person, &place, &story, (&Wanted::default(), None)),
@@ -122,7 +137,7 @@ pub(crate) async fn done(
 ) -> Response {
     let place = match Place::find(&person, &id, &act) {
         Ok(place) => place,
-        Err(refused) => return refused,
+        Err(why) => return why.answer(&person),
     };
     if !origin::is_own(&headers, &page.origins) {
         return refused(&person, "This request comes from another site.");
@@ -173,16 +188,16 @@ async fn carry_out(
         })
     };
     match (place.act, sent.how.as_str()) {
-        (Act::Settle, "done") => settle().await?.as_done().await?,
-        (Act::Settle, "value") => settle().await?.with_value(&json(sent)?).await?,
-        (Act::Settle, "error") => settle().await?.with_error(&json(sent)?).await?,
-        (Act::Settle, _) => return Err(Error::InvalidPolicy("say how it ended").into()),
-        (Act::Undo, _) => settle().await?.undo(&json(sent)?).await?,
-        (Act::Resume, _) => {
+        (RecordAct::Settle, "done") => settle().await?.as_done().await?,
+        (RecordAct::Settle, "value") => settle().await?.with_value(&json(sent)?).await?,
+        (RecordAct::Settle, "error") => settle().await?.with_error(&json(sent)?).await?,
+        (RecordAct::Settle, _) => return Err(Error::InvalidPolicy("say how it ended").into()),
+        (RecordAct::Undo, _) => settle().await?.undo(&json(sent)?).await?,
+        (RecordAct::Resume, _) => {
             let resume = idem.resume_id(id).at_version(version);
             resume.by(person.name()).because(reason).await?;
         }
-        (Act::Invalidate, _) => {
+        (RecordAct::Invalidate, _) => {
             let invalidate = idem.invalidate(id, reason).at_version(version);
             invalidate.by(person.name()).await?;
         }

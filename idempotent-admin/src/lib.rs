@@ -4,10 +4,14 @@
 mod access;
 mod acts;
 mod links;
+mod mail;
+mod mailbox;
 mod origin;
 mod overview;
 mod page;
+mod record_act;
 mod replies;
+mod routes;
 mod search;
 mod token;
 mod views;

@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, Time,
+    Idempotency, Time,
     operate::{Health, State},
 };
 use tokio::sync::Mutex;
+
+use crate::mailbox::{Mailbox, Topic};
 
 /// How old an overview may be.
 const FRESH: Duration = Duration::from_secs(5);
@@ -41,42 +42,6 @@ pub(crate) struct Overview {
     pub(crate) health: Health,
 }
 
-/// A topic of an outbox in which messages wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Topic {
-    pub(crate) name: String,
-    pub(crate) pending: u64,
-    /// Whether there may be more.
-    pub(crate) is_capped: bool,
-    /// The age of the oldest message whose key is not parked.
-    pub(crate) oldest: Duration,
-    pub(crate) blocked_keys: u64,
-}
-
-/// An outbox, whatever its database.
-#[async_trait]
-pub(crate) trait Topics: Send + Sync {
-    async fn topics(&self) -> Result<Vec<Topic>, Error>;
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-#[async_trait]
-impl<DB: idempotent_runtime::outbox::OutboxDatabase> Topics
-    for idempotent_runtime::outbox::Outbox<DB>
-{
-    async fn topics(&self) -> Result<Vec<Topic>, Error> {
-        let topics = Self::topics(self).await?.into_iter();
-        let topic = |it: idempotent_runtime::outbox::TopicBacklog| Topic {
-            name: it.topic,
-            pending: it.pending,
-            is_capped: it.is_capped,
-            oldest: it.oldest,
-            blocked_keys: it.blocked_keys,
-        };
-        Ok(topics.map(topic).collect())
-    }
-}
-
 /// The overview that was read last.
 #[derive(Default)]
 pub(crate) struct Cache(Mutex<Option<(Instant, Arc<Overview>)>>);
@@ -87,7 +52,7 @@ impl Cache {
     pub(crate) async fn get(
         &self,
         idem: &Idempotency,
-        outbox: Option<&dyn Topics>,
+        outbox: Option<&dyn Mailbox>,
     ) -> Arc<Overview> {
         let mut last = self.0.lock().await;
         if let Some((read, overview)) = &*last
@@ -102,7 +67,7 @@ impl Cache {
 }
 
 impl Overview {
-    async fn read(idem: &Idempotency, outbox: Option<&dyn Topics>) -> Self {
+    async fn read(idem: &Idempotency, outbox: Option<&dyn Mailbox>) -> Self {
         let needy = idem.records().attention();
         let (page, health) = tokio::join!(needy.page(MOST), idem.health());
         let topics = match outbox {

@@ -4,11 +4,7 @@ use idempotent_runtime::operate::Explanation;
 use maud::{Markup, html};
 
 use super::layout::page;
-use crate::{
-    access::{Act, Person},
-    links::Depth,
-    search::name_of,
-};
+use crate::{access::Person, links::Depth, record_act::RecordAct, search::name_of};
 
 /// The fields of a form, as a person filled them in.
 #[derive(Clone, Debug, Default)]
@@ -20,35 +16,35 @@ pub(crate) struct Wanted {
 }
 
 /// The sentence that says what an act does.
-fn will(act: Act) -> &'static str {
+fn will(act: RecordAct) -> &'static str {
     match act {
-        Act::Settle => {
+        RecordAct::Settle => {
             "You say how this call ended. Every duplicate gets this outcome, and the call never runs again."
         }
-        Act::Resume => "It is tried again: the next call with its key takes over and runs.",
-        Act::Undo => {
+        RecordAct::Resume => "It is tried again: the next call with its key takes over and runs.",
+        RecordAct::Undo => {
             "It failed for good. The next call undoes its steps, and then every duplicate gets this error."
         }
-        Act::Invalidate => {
+        RecordAct::Invalidate => {
             "Its outcome answers no call any more: the next call with its key runs the body once more."
         }
     }
 }
 
 /// The title of an act.
-pub(super) fn title(act: Act) -> &'static str {
+pub(super) fn title(act: RecordAct) -> &'static str {
     match act {
-        Act::Settle => "Settle",
-        Act::Resume => "Resume",
-        Act::Undo => "Undo",
-        Act::Invalidate => "Invalidate",
+        RecordAct::Settle => "Settle",
+        RecordAct::Resume => "Resume",
+        RecordAct::Undo => "Undo",
+        RecordAct::Invalidate => "Invalidate",
     }
 }
 
 /// The form of an act on a record as it was seen.
 pub(crate) fn form(
     person: &Person,
-    (act, story): (Act, &Explanation),
+    (act, story): (RecordAct, &Explanation),
     (version, token): (&str, &str),
     (wanted, why): (&Wanted, Option<&str>),
 ) -> Markup {
@@ -66,8 +62,8 @@ pub(crate) fn form(
         form.act method="post" action=(act.name()) {
             input type="hidden" name="version" value=(version);
             input type="hidden" name="token" value=(token);
-            @if act == Act::Settle { (ways(wanted)) }
-            @if matches!(act, Act::Settle | Act::Undo) { (value(act, wanted)) }
+            @if act == RecordAct::Settle { (ways(wanted)) }
+            @if matches!(act, RecordAct::Settle | RecordAct::Undo) { (value(act, wanted)) }
             label { "Reason, which the store keeps"
                 textarea name="reason" required maxlength="4096" rows="3" { (wanted.reason) }
             }
@@ -103,11 +99,11 @@ fn ways(wanted: &Wanted) -> Markup {
     }
 }
 
-fn value(act: Act, wanted: &Wanted) -> Markup {
+fn value(act: RecordAct, wanted: &Wanted) -> Markup {
     html! {
         label {
-            (if act == Act::Undo { "The error, in JSON" } else { "The value or the error, in JSON" })
-            textarea name="value" rows="4" autocomplete="off" spellcheck="false" required[act == Act::Undo] { (wanted.value) }
+            (if act == RecordAct::Undo { "The error, in JSON" } else { "The value or the error, in JSON" })
+            textarea name="value" rows="4" autocomplete="off" spellcheck="false" required[act == RecordAct::Undo] { (wanted.value) }
         }
         label { "Its schema version, if the function says another one than is known here"
             input type="text" name="schema" inputmode="numeric" value=(wanted.schema) autocomplete="off";
@@ -116,7 +112,13 @@ fn value(act: Act, wanted: &Wanted) -> Markup {
 }
 
 /// An act that ended, or could not be done.
-pub(crate) fn ended(person: &Person, act: Act, id: &str, text: &str, is_done: bool) -> Markup {
+pub(crate) fn ended(
+    person: &Person,
+    act: RecordAct,
+    id: &str,
+    text: &str,
+    is_done: bool,
+) -> Markup {
     let content = html! {
         @if is_done { p role="status" { (text) } } @else { p role="alert" { (text) } }
         p { a href={ "../" (id) } { "Back to the record" } }

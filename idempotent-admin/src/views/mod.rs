@@ -3,6 +3,7 @@
 mod act;
 mod layout;
 mod list;
+mod outbox;
 mod overview;
 mod record;
 
@@ -10,6 +11,7 @@ pub(crate) use self::{
     act::{Wanted, ended, form, not_here},
     layout::{failed, missing, refused},
     list::{list, no_list},
+    outbox::{mail_form, mailed, no_outbox, outbox},
     overview::overview,
     record::record,
 };

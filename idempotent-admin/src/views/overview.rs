@@ -96,6 +96,7 @@ fn topics(overview: &Overview) -> Markup {
                     }
                 },
             }
+            p { a href="outbox" { "Parked keys, and messages that were set aside" } }
         }
     }
 }

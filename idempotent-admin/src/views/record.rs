@@ -10,11 +10,7 @@ use super::{
     act::title,
     layout::{page, time},
 };
-use crate::{
-    access::{Act, Person},
-    links::Depth,
-    search::name_of,
-};
+use crate::{access::Person, links::Depth, record_act::RecordAct, search::name_of};
 
 pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
     let content = html! {
@@ -30,16 +26,16 @@ pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
 /// Links to the acts that the person may do, and that may change this record.
 fn acts(person: &Person, story: &Explanation) -> Markup {
     let row = &story.row;
-    let fits = |act: &Act| match act {
+    let fits = |act: &RecordAct| match act {
         _ if row.is_stream => false,
-        Act::Resume => matches!(row.state, State::Parked | State::Running),
-        Act::Invalidate => row.state == State::Done,
-        Act::Undo => !matches!(row.state, State::Done | State::Released),
+        RecordAct::Resume => matches!(row.state, State::Parked | State::Running),
+        RecordAct::Invalidate => row.state == State::Done,
+        RecordAct::Undo => !matches!(row.state, State::Done | State::Released),
         _ => row.state != State::Released,
     };
-    let may: Vec<_> = Act::ALL
+    let may: Vec<_> = RecordAct::ALL
         .into_iter()
-        .filter(|act| person.may(*act) && fits(act))
+        .filter(|act| person.may(act.right()) && fits(act))
         .collect();
     html! {
         @if !may.is_empty() {

@@ -1,6 +1,10 @@
 //! Acts: each is done to the version that was seen, by a form of this page, with a reason.
 
-use axum::{Router, body::Body};
+use crate::{
+    forms::Form,
+    shop::{charged, get, uncertain},
+};
+use axum::Router;
 use http::{Request, StatusCode, request::Parts};
 use idempotent_admin::{Act, Page, Person};
 use idempotent_runtime::{
@@ -9,9 +13,6 @@ use idempotent_runtime::{
     operate::State,
     testing::{Fault, FaultyStore, On, StoreOperation},
 };
-use tower::ServiceExt as _;
-
-use crate::shop::{Answer, charged, get, read, uncertain};
 
 /// Anna may do everything, and ben may only resume.
 fn access(request: &Parts) -> Option<Person> {
@@ -26,68 +27,6 @@ fn access(request: &Parts) -> Option<Person> {
 fn app(idem: &Idempotency) -> Router {
     let page = Page::new(idem.clone(), access).secret(&[7; 32]);
     page.origin("https://ops.example.com").router()
-}
-
-/// The value of a hidden field.
-fn hidden(form: &Answer, name: &str) -> String {
-    let (_, rest) = form
-        .text
-        .split_once(&format!("name=\"{name}\" value=\""))
-        .expect("a field");
-    rest.split('"').next().expect("its end").to_owned()
-}
-
-/// A form, filled in.
-struct Form {
-    path: String,
-    fields: Vec<(String, String)>,
-    headers: Vec<(&'static str, &'static str)>,
-}
-
-impl Form {
-    async fn of(app: &Router, id: RecordId, act: &str) -> Self {
-        let path = format!("/records/{}/{act}", id.to_hex());
-        let form = get(app, &path).await;
-        assert_eq!(form.status, StatusCode::OK, "{}", form.text);
-        let fields = ["version", "token"].map(|name| (name.to_owned(), hidden(&form, name)));
-        Self {
-            path,
-            fields: fields.into(),
-            headers: vec![("x-user", "anna"), ("sec-fetch-site", "same-origin")],
-        }
-    }
-
-    fn with(mut self, name: &str, value: &str) -> Self {
-        self.fields.retain(|(its, _)| its != name);
-        self.fields.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    fn header(mut self, name: &'static str, value: Option<&'static str>) -> Self {
-        self.headers.retain(|(its, _)| *its != name);
-        self.headers.extend(value.map(|value| (name, value)));
-        self
-    }
-
-    async fn send(&self, app: &Router) -> Answer {
-        let encoded =
-            |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
-        let fields = self.fields.iter();
-        let fields: Vec<_> = fields
-            .map(|(name, value)| format!("{name}={}", encoded(value)))
-            .collect();
-        self.send_as(app, "application/x-www-form-urlencoded", fields.join("&"))
-            .await
-    }
-
-    async fn send_as(&self, app: &Router, kind: &str, body: String) -> Answer {
-        let mut request = Request::post(&self.path).header("content-type", kind);
-        for (name, value) in &self.headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Body::from(body)).expect("a request");
-        read(app.clone().oneshot(request).await.expect("an answer")).await
-    }
 }
 
 async fn state(idem: &Idempotency, id: RecordId) -> State {
@@ -255,8 +194,11 @@ async fn only_a_form_of_this_page_changes_anything() {
             .with("how", "done")
             .with("reason", "r")
     };
-    let of_another_record = Form::of(&app, other, "settle").await.fields[1].1.clone();
-    let of_another_act = Form::of(&app, id, "undo").await.fields[1].1.clone();
+    let of_another_record = Form::of(&app, other, "settle")
+        .await
+        .field("token")
+        .to_owned();
+    let of_another_act = Form::of(&app, id, "undo").await.field("token").to_owned();
     for (form, why) in [
         (
             form().await.header("sec-fetch-site", Some("cross-site")),

@@ -3,6 +3,8 @@
 mod access;
 mod acts;
 mod example;
+mod forms;
+mod mails;
 mod pages;
 mod shop;
 mod strange;

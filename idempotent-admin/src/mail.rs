@@ -1,0 +1,224 @@
+//! The pages of an outbox: parked keys, messages that were set aside, and acts on them.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Form,
+    extract::{
+        Path, Query, State as Shared,
+        rejection::{FormRejection, QueryRejection},
+    },
+    response::Response,
+};
+use http::{HeaderMap, StatusCode};
+use idempotent_runtime::Error;
+use serde::Deserialize;
+
+use crate::{
+    access::{Act, Person},
+    mailbox::{MailAct, Mailbox, Signed, Target},
+    origin,
+    page::Page,
+    replies::html,
+    token::Subject,
+    views,
+};
+
+/// The names of the acts in links, and the rights for them.
+const ACTS: [(&str, MailAct, Act); 4] = [
+    ("resume", MailAct::Resume, Act::OutboxResume),
+    ("discard", MailAct::Discard, Act::OutboxDiscard),
+    ("resend", MailAct::Resend, Act::OutboxResend),
+    ("delete", MailAct::Delete, Act::OutboxDiscard),
+];
+
+/// The acts that a person may do.
+pub(crate) fn may(person: &Person) -> impl Iterator<Item = (&'static str, MailAct)> {
+    let acts = ACTS.into_iter().filter(|(_, _, right)| person.may(*right));
+    acts.map(|(name, act, _)| (name, act))
+}
+
+/// The key and the message that a form is about.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct About {
+    key: String,
+    message: String,
+}
+
+/// A form that was sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sent {
+    key: String,
+    message: String,
+    token: String,
+    reason: String,
+}
+
+/// Lists what waits for a person.
+pub(crate) async fn list(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+) -> Response {
+    let Some(outbox) = &page.outbox else {
+        return html(StatusCode::NOT_FOUND, views::no_outbox(&person));
+    };
+    let listed = tokio::join!(outbox.parked(), outbox.set_aside());
+    match listed {
+        (Ok(parked), Ok(set_aside)) => {
+            let acts: Vec<_> = may(&person).collect();
+            html(
+                StatusCode::OK,
+                views::outbox(&person, &acts, (&parked, &set_aside)),
+            )
+        }
+        (Err(error), _) | (_, Err(error)) => away(&person, &error),
+    }
+}
+
+fn away(person: &Person, error: &Error) -> Response {
+    let text = format!("The outbox did not answer: {error}");
+    html(
+        StatusCode::SERVICE_UNAVAILABLE,
+        views::mailed(person, &text, false),
+    )
+}
+
+/// The act of a path, if the person may do it, and the outbox.
+fn find<'a>(
+    page: &'a Page,
+    person: &Person,
+    act: &str,
+) -> Result<(&'static str, MailAct, &'a dyn Mailbox), NotHere> {
+    let found = ACTS.into_iter().find(|(name, ..)| *name == act);
+    let (Some((name, act, right)), Some(outbox)) = (found, page.outbox.as_deref()) else {
+        return Err(NotHere::Missing);
+    };
+    match person.may(right) {
+        true => Ok((name, act, outbox)),
+        false => Err(NotHere::NoRight),
+    }
+}
+
+/// The reason why there is no form.
+enum NotHere {
+    Missing,
+    NoRight,
+}
+
+impl NotHere {
+    fn answer(&self, person: &Person) -> Response {
+        match self {
+            Self::Missing => html(StatusCode::NOT_FOUND, views::no_outbox(person)),
+            Self::NoRight => refused(person, "You have no right to do this."),
+        }
+    }
+}
+
+fn refused(person: &Person, text: &str) -> Response {
+    html(StatusCode::FORBIDDEN, views::mailed(person, text, false))
+}
+
+/// The subject of a token: the key stands in the place of a record, and the message in that of a
+/// version.
+fn subject<'a>(person: &'a Person, act: MailAct, key: &'a str, message: &'a str) -> Subject<'a> {
+    let act = match act {
+        MailAct::Resume => "outbox resume",
+        MailAct::Discard => "outbox discard",
+        MailAct::Resend => "outbox resend",
+        MailAct::Delete => "outbox delete",
+    };
+    Subject {
+        person: person.name(),
+        act,
+        record: key,
+        version: message,
+    }
+}
+
+/// Shows the form of an act.
+pub(crate) async fn form(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+    Path(act): Path<String>,
+    about: Result<Query<About>, QueryRejection>,
+) -> Response {
+    let (name, act, _) = match find(&page, &person, &act) {
+        Ok(found) => found,
+        Err(why) => return why.answer(&person),
+    };
+    let Ok(Query(About { key, message })) = about else {
+        return html(StatusCode::BAD_REQUEST, views::no_outbox(&person));
+    };
+    let token = page.secret.token(subject(&person, act, &key, &message));
+    let target = Target {
+        key: &key,
+        message: &message,
+    };
+    html(
+        StatusCode::OK,
+        views::mail_form(&person, (name, act), target, &token),
+    )
+}
+
+/// Does an act.
+pub(crate) async fn done(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+    Path(act): Path<String>,
+    headers: HeaderMap,
+    sent: Result<Form<Sent>, FormRejection>,
+) -> Response {
+    let (_, act, outbox) = match find(&page, &person, &act) {
+        Ok(found) => found,
+        Err(why) => return why.answer(&person),
+    };
+    if !origin::is_own(&headers, &page.origins) {
+        return refused(&person, "This request comes from another site.");
+    }
+    let sent = match sent {
+        Ok(Form(sent)) => sent,
+        Err(why) => {
+            let text = "This is no form of this page.";
+            return html(why.status(), views::mailed(&person, text, false));
+        }
+    };
+    let subject = subject(&person, act, &sent.key, &sent.message);
+    if !page.secret.made(subject, &sent.token) {
+        let text = "This form is too old, or another person's. Open it once more.";
+        return refused(&person, text);
+    }
+    if sent.reason.trim().is_empty() {
+        let text = "Nothing was changed: the reason is empty.";
+        return html(StatusCode::BAD_REQUEST, views::mailed(&person, text, false));
+    }
+    let target = Target {
+        key: &sent.key,
+        message: &sent.message,
+    };
+    let signed = Signed {
+        by: person.name(),
+        because: &sent.reason,
+    };
+    let (status, text) = match outbox.act(act, target, signed).await {
+        Ok(true) => (
+            StatusCode::OK,
+            "Done. The outbox has the reason.".to_owned(),
+        ),
+        Ok(false) => (
+            StatusCode::CONFLICT,
+            "Nothing was changed: it is not there any more, or another message is first."
+                .to_owned(),
+        ),
+        Err(Error::InvalidPolicy(why)) => (
+            StatusCode::BAD_REQUEST,
+            format!("Nothing was changed: {why}"),
+        ),
+        Err(error) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("It is not known whether it was done. Look at the list. {error}"),
+        ),
+    };
+    html(status, views::mailed(&person, &text, status.is_success()))
+}

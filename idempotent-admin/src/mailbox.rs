@@ -1,0 +1,170 @@
+//! An outbox, whatever its database.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use idempotent_runtime::{Error, Time};
+
+/// How many keys and messages a list shows.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+const MOST: u32 = 200;
+
+/// A topic in which messages wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: String,
+    pub(crate) pending: u64,
+    /// Whether there may be more.
+    pub(crate) is_capped: bool,
+    /// The age of the oldest message whose key is not parked.
+    pub(crate) oldest: Duration,
+    pub(crate) blocked_keys: u64,
+}
+
+/// A key that is parked at its oldest message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParkedKey {
+    pub(crate) key: String,
+    pub(crate) topic: String,
+    pub(crate) message: String,
+    pub(crate) reason: String,
+    pub(crate) since: Duration,
+    pub(crate) messages: u64,
+}
+
+/// A message that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetAside {
+    pub(crate) message: String,
+    pub(crate) key: Option<String>,
+    pub(crate) topic: String,
+    pub(crate) reason: String,
+    pub(crate) bytes: u64,
+    pub(crate) at: Time,
+}
+
+/// The act of a person on an outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MailAct {
+    /// A parked key goes on with its oldest message.
+    Resume,
+    /// The oldest message of a parked key is set aside.
+    Discard,
+    /// A message that was set aside waits again.
+    Resend,
+    /// A message that was set aside is deleted.
+    Delete,
+}
+
+/// The key and the message of an act.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) message: &'a str,
+}
+
+/// The person and the reason of an act.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "without a database there is no outbox")
+)]
+pub(crate) struct Signed<'a> {
+    pub(crate) by: &'a str,
+    pub(crate) because: &'a str,
+}
+
+#[async_trait]
+pub(crate) trait Mailbox: Send + Sync {
+    async fn topics(&self) -> Result<Vec<Topic>, Error>;
+    async fn parked(&self) -> Result<Vec<ParkedKey>, Error>;
+    async fn set_aside(&self) -> Result<Vec<SetAside>, Error>;
+    /// Returns whether anything was changed.
+    async fn act(
+        &self,
+        act: MailAct,
+        target: Target<'_>,
+        signed: Signed<'_>,
+    ) -> Result<bool, Error>;
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod outbox {
+    use async_trait::async_trait;
+    use idempotent_runtime::{
+        Error,
+        outbox::{Outbox, OutboxDatabase},
+    };
+
+    use super::{MOST, MailAct, Mailbox, ParkedKey, SetAside, Signed, Target, Topic};
+
+    #[async_trait]
+    impl<DB: OutboxDatabase> Mailbox for Outbox<DB> {
+        async fn topics(&self) -> Result<Vec<Topic>, Error> {
+            let topics = Self::topics(self).await?.into_iter();
+            let topics = topics.map(|it| Topic {
+                name: it.topic,
+                pending: it.pending,
+                is_capped: it.is_capped,
+                oldest: it.oldest,
+                blocked_keys: it.blocked_keys,
+            });
+            Ok(topics.collect())
+        }
+
+        async fn parked(&self) -> Result<Vec<ParkedKey>, Error> {
+            let keys = Self::parked(self).limit(MOST).await?.into_iter();
+            let keys = keys.map(|it| ParkedKey {
+                key: it.key,
+                topic: it.topic,
+                message: it.id,
+                reason: it.reason,
+                since: it.since,
+                messages: it.messages,
+            });
+            Ok(keys.collect())
+        }
+
+        async fn set_aside(&self) -> Result<Vec<SetAside>, Error> {
+            let messages = self.rejected().limit(MOST).await?.into_iter();
+            let messages = messages.map(|it| SetAside {
+                message: it.id,
+                key: it.key,
+                topic: it.topic,
+                reason: it.reason,
+                bytes: it.bytes,
+                at: it.at,
+            });
+            Ok(messages.collect())
+        }
+
+        async fn act(
+            &self,
+            act: MailAct,
+            Target { key, message }: Target<'_>,
+            Signed { by, because }: Signed<'_>,
+        ) -> Result<bool, Error> {
+            match act {
+                MailAct::Resume => return self.resume(key).by(by).because(because).await,
+                MailAct::Discard => {
+                    return self.discard(key, message).by(by).because(because).await;
+                }
+                MailAct::Resend | MailAct::Delete => {}
+            }
+            let messages = self.rejected().id(message).await?;
+            // The newest one, where a message was set aside twice.
+            let Some(rejected) = messages.into_iter().max_by_key(|it| it.at) else {
+                return Ok(false);
+            };
+            match act {
+                MailAct::Resend => self.send_again(&rejected).by(by).because(because).await,
+                _ => {
+                    self.discard_rejected(&rejected)
+                        .by(by)
+                        .because(because)
+                        .await
+                }
+            }
+        }
+    }
+}

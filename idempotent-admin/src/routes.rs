@@ -1,0 +1,150 @@
+//! The routes of the page, and the pages that only read.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{
+        DefaultBodyLimit, FromRequestParts as _, OriginalUri, Path, Query, Request, State,
+        rejection::QueryRejection,
+    },
+    middleware::{Next, from_fn_with_state, map_response},
+    response::Response,
+    routing::get,
+};
+use http::StatusCode;
+use idempotent_runtime::{Error, NotSettled, identity::RecordId};
+
+use crate::{
+    access::Person,
+    acts,
+    links::Depth,
+    mail,
+    page::Page,
+    replies::{file, guarded, html, moved},
+    search::Search,
+    views,
+};
+
+/// How many records a list shows.
+const PAGE: u32 = 50;
+
+impl Page {
+    /// Returns the router, for any path: `Router::new().nest("/admin", page.router())`.
+    pub fn router(self) -> Router {
+        if !self.has_secret {
+            tracing::info!("the page draws a secret: its forms are for this process alone");
+        }
+        let page = Arc::new(self);
+        let pages = Router::new()
+            .route("/", get(first))
+            .route("/overview", get(overview))
+            .route("/records", get(records))
+            .route("/records/{id}", get(record))
+            .route("/records/{id}/{act}", get(acts::form).post(acts::done))
+            .route("/outbox", get(mail::list))
+            .route("/outbox/{act}", get(mail::form).post(mail::done))
+            .layer(DefaultBodyLimit::max(acts::MOST))
+            .route_layer(from_fn_with_state(Arc::clone(&page), allowed));
+        let style = || async { file("text/css; charset=utf-8", include_str!("style.css")) };
+        let script = || async { file("text/javascript; charset=utf-8", include_str!("script.js")) };
+        pages
+            .route("/style.css", get(style))
+            .route("/script.js", get(script))
+            .layer(map_response(|answer: Response| async { guarded(answer) }))
+            .with_state(page)
+    }
+}
+
+type Shared = State<Arc<Page>>;
+
+/// Asks for the person of a request. A path that does not exist is asked for, too.
+async fn allowed(State(page): Shared, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some(person) = page.access.person(&parts).await else {
+        return html(StatusCode::FORBIDDEN, views::refused());
+    };
+    let mut request = Request::from_parts(parts, body);
+    request.extensions_mut().insert(person);
+    next.run(request).await
+}
+
+/// Leads to the overview. Where the path has no slash at its end, its last part stands before the
+/// link.
+async fn first(request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let path = OriginalUri::from_request_parts(&mut parts, &()).await;
+    let path = path.map_or_else(|never| match never {}, |uri| uri.path().to_owned());
+    let last = path.rsplit('/').next().unwrap_or_default();
+    moved(&match last {
+        "" => "overview".to_owned(),
+        last => format!("{last}/overview"),
+    })
+}
+
+async fn overview(State(page): Shared, person: axum::Extension<Person>) -> Response {
+    let overview = page.cache.get(&page.idem, page.outbox.as_deref()).await;
+    let operations = page.idem.operations();
+    let shown = views::overview(
+        &person,
+        &overview,
+        (&operations, &page.changes),
+        page.outbox.is_some(),
+    );
+    html(StatusCode::OK, shown)
+}
+
+async fn records(
+    State(page): Shared,
+    person: axum::Extension<Person>,
+    search: Result<Query<Search>, QueryRejection>,
+) -> Response {
+    let search = match search {
+        Ok(Query(search)) => search,
+        Err(why) => return refused_search(&person, &Search::default(), &why.to_string()),
+    };
+    let records = match search.records(&page.idem) {
+        Ok(records) => records,
+        Err(why) => return refused_search(&person, &search, why),
+    };
+    match records.page(PAGE).await {
+        Ok(listed) => html(StatusCode::OK, views::list(&person, &search, &listed)),
+        Err(error) if Search::is_about_it(&error) => {
+            refused_search(&person, &search, &error.to_string())
+        }
+        Err(error) => failed(&person, Depth::Top, &error),
+    }
+}
+
+fn refused_search(person: &Person, search: &Search, why: &str) -> Response {
+    html(StatusCode::BAD_REQUEST, views::no_list(person, search, why))
+}
+
+async fn record(
+    State(page): Shared,
+    person: axum::Extension<Person>,
+    Path(id): Path<String>,
+) -> Response {
+    let Ok(id) = id.parse::<RecordId>() else {
+        return html(StatusCode::NOT_FOUND, views::missing(&person));
+    };
+    match page.idem.explain(id).await {
+        Ok(story) => html(StatusCode::OK, views::record(&person, &story)),
+        Err(Error::NotSettled {
+            reason: NotSettled::UnknownKey,
+            ..
+        }) => html(StatusCode::NOT_FOUND, views::missing(&person)),
+        Err(error) => failed(&person, Depth::Below, &error),
+    }
+}
+
+fn failed(person: &Person, depth: Depth, error: &Error) -> Response {
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "the page of operators could not be made"
+    );
+    html(
+        StatusCode::SERVICE_UNAVAILABLE,
+        views::failed(person, depth, &error.to_string()),
+    )
+}

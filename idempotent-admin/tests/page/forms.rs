@@ -1,0 +1,85 @@
+//! A form of the page, as a browser without a script sends it.
+
+use axum::{Router, body::Body};
+use http::{Request, StatusCode};
+use idempotent_runtime::identity::RecordId;
+use tower::ServiceExt as _;
+
+use crate::shop::{Answer, get, read};
+
+/// A form, filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    path: String,
+    fields: Vec<(String, String)>,
+    headers: Vec<(&'static str, &'static str)>,
+}
+
+impl Form {
+    pub(crate) async fn of(app: &Router, id: RecordId, act: &str) -> Self {
+        Self::opened(app, &format!("/records/{}/{act}", id.to_hex())).await
+    }
+
+    /// The form of a page, with its hidden fields.
+    pub(crate) async fn opened(app: &Router, path: &str) -> Self {
+        let form = get(app, path).await;
+        assert_eq!(form.status, StatusCode::OK, "{}", form.text);
+        let hidden = form
+            .text
+            .split("<input type=\"hidden\" ")
+            .skip(1)
+            .map(|field| {
+                let value = |name: &str| {
+                    let (_, rest) = field
+                        .split_once(&format!("{name}=\""))
+                        .expect("an attribute");
+                    let value = rest.split('"').next().expect("its end");
+                    value.replace("&quot;", "\"").replace("&amp;", "&")
+                };
+                (value("name"), value("value"))
+            });
+        Self {
+            path: path.split('?').next().expect("a path").to_owned(),
+            fields: hidden.collect(),
+            headers: vec![("x-user", "anna"), ("sec-fetch-site", "same-origin")],
+        }
+    }
+
+    pub(crate) fn field(&self, name: &str) -> &str {
+        let mut fields = self.fields.iter();
+        let field = fields.find(|(its, _)| its == name);
+        &field.expect("a field").1
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.fields.retain(|(its, _)| its != name);
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: Option<&'static str>) -> Self {
+        self.headers.retain(|(its, _)| *its != name);
+        self.headers.extend(value.map(|value| (name, value)));
+        self
+    }
+
+    pub(crate) async fn send(&self, app: &Router) -> Answer {
+        let encoded =
+            |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
+        let fields = self.fields.iter();
+        let fields: Vec<_> = fields
+            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .collect();
+        self.send_as(app, "application/x-www-form-urlencoded", fields.join("&"))
+            .await
+    }
+
+    pub(crate) async fn send_as(&self, app: &Router, kind: &str, body: String) -> Answer {
+        let mut request = Request::post(&self.path).header("content-type", kind);
+        for (name, value) in &self.headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body)).expect("a request");
+        read(app.clone().oneshot(request).await.expect("an answer")).await
+    }
+}
