@@ -41,6 +41,10 @@ pub enum Act {
     Undo,
     /// Gives up the outcome of a finished call.
     Invalidate,
+    /// Says how a step of a call ended.
+    SettleStep,
+    /// Says how the number ended at which a stream stops, or uses it up.
+    SettleNumber,
     /// Has a parked key of an outbox go on.
     OutboxResume,
     /// Sends a message again that was set aside.
@@ -51,11 +55,13 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Settle,
         Self::Resume,
         Self::Undo,
         Self::Invalidate,
+        Self::SettleStep,
+        Self::SettleNumber,
         Self::OutboxResume,
         Self::OutboxResend,
         Self::OutboxDiscard,

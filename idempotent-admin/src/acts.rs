@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Form,
-    extract::{Path, State as Shared, rejection::FormRejection},
+    extract::{
+        Path, Query, State as Shared,
+        rejection::{FormRejection, QueryRejection},
+    },
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, Moved, NotSettled, Settle, identity::RecordId,
-    operate::Explanation, record::Version,
+    BoxError, Error, Idempotency, Moved, NotSettled,
+    identity::RecordId,
+    operate::Explanation,
+    record::{StepName, Version},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,22 +43,53 @@ pub(crate) struct Sent {
     value: String,
     schema: String,
     reason: String,
+    step: String,
 }
 
-/// The record and the act of a path.
+/// The step that a form is about.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct About {
+    step: String,
+}
+
+/// The record and the act of a path, and the step, if the act is on one.
 struct Place {
     id: RecordId,
     act: RecordAct,
+    step: Option<RecordId>,
 }
 
 impl Place {
     /// Fails for a path that names none, and for a person who may not.
-    fn find(person: &Person, id: &str, act: &str) -> Result<Self, NotHere> {
+    fn find(person: &Person, (id, act): (&str, &str), step: &str) -> Result<Self, NotHere> {
         let id = id.parse().map_err(|_| NotHere::Missing)?;
         let act = RecordAct::named(act).ok_or(NotHere::Missing)?;
+        let step = match act {
+            RecordAct::Step => Some(step.parse().map_err(|_| NotHere::Missing)?),
+            _ => None,
+        };
         match person.may(act.right()) {
-            true => Ok(Self { id, act }),
+            true => Ok(Self { id, act, step }),
             false => Err(NotHere::NoRight),
+        }
+    }
+
+    /// The version that the act is meant for: that of the record, or of the step.
+    fn version(&self, story: &Explanation) -> Option<Version> {
+        let Some(name) = self.step else {
+            return Some(story.row.version);
+        };
+        let mut steps = story.steps.iter();
+        let step = steps.find(|step| step.name.as_bytes() == name.as_bytes());
+        step.map(|step| step.version)
+    }
+
+    /// The subject of the token, beside the person and the version.
+    fn subject(&self) -> String {
+        match self.step {
+            None => self.id.to_hex(),
+            Some(step) => format!("{}/{}", self.id.to_hex(), step.to_hex()),
         }
     }
 
@@ -90,8 +126,10 @@ pub(crate) async fn form(
     Shared(page): Shared<Arc<Page>>,
     Extension(person): Extension<Person>,
     Path((id, act)): Path<(String, String)>,
+    about: Result<Query<About>, QueryRejection>,
 ) -> Response {
-    let place = match Place::find(&person, &id, &act) {
+    let about = about.map(|Query(about)| about).unwrap_or_default();
+    let place = match Place::find(&person, (&id, &act), &about.step) {
         Ok(place) => place,
         Err(why) => return why.answer(&person),
     };
@@ -109,7 +147,10 @@ fn shown(
     story: &Explanation,
     (wanted, why): (&Wanted, Option<&str>),
 ) -> Response {
-    let (version, record) = (text_of(story.row.version), place.id.to_hex());
+    let Some(version) = place.version(story) else {
+        return NotHere::Missing.answer(person);
+    };
+    let (version, record) = (text_of(version), place.subject());
     let token = page.secret.token(Subject {
         person: person.name(),
         act: place.act.name(),
@@ -120,10 +161,15 @@ fn shown(
         None => StatusCode::OK,
         Some(_) => StatusCode::BAD_REQUEST,
     };
-    let about = (place.act, story);
+    let (about, step) = ((place.act, story), place.step.map(|step| step.to_hex()));
     html(
         status,
-        views::form(person, about, (&version, &token), (wanted, why)),
+        views::form(
+            person,
+            about,
+            (&version, &token, step.as_deref()),
+            (wanted, why),
+        ),
     )
 }
 
@@ -135,21 +181,24 @@ pub(crate) async fn done(
     headers: HeaderMap,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Response {
-    let place = match Place::find(&person, &id, &act) {
+    let (sent, why) = match sent {
+        Ok(Form(sent)) => (sent, None),
+        Err(why) => (Sent::default(), Some(why.status())),
+    };
+    let place = match Place::find(&person, (&id, &act), &sent.step) {
         Ok(place) => place,
         Err(why) => return why.answer(&person),
     };
     if !origin::is_own(&headers, &page.origins) {
         return refused(&person, "This request comes from another site.");
     }
-    let sent = match sent {
-        Ok(Form(sent)) => sent,
-        Err(why) => return place.answer(&person, why.status(), "This is no form of this page."),
-    };
+    if let Some(status) = why {
+        return place.answer(&person, status, "This is no form of this page.");
+    }
     let subject = Subject {
         person: person.name(),
         act: place.act.name(),
-        record: &place.id.to_hex(),
+        record: &place.subject(),
         version: &sent.version,
     };
     let version = version_of(&sent.version).filter(|_| page.secret.made(subject, &sent.token));
@@ -174,35 +223,96 @@ async fn carry_out(
     if sent.reason.trim().is_empty() {
         return Err(Error::InvalidPolicy("the reason is empty").into());
     }
-    let (id, reason) = (place.id, sent.reason.as_str());
-    let settle = async || -> Result<Settle<'_>, BoxError> {
-        let settle = idem.settle_id(id).await?.at_version(version);
-        let settle = settle.by(person.name()).because(reason);
-        Ok(match sent.schema.trim() {
-            "" => settle,
-            schema => settle.version(
-                schema
-                    .parse()
-                    .map_err(|_| Error::InvalidPolicy("a schema version is a number"))?,
-            ),
-        })
-    };
-    match (place.act, sent.how.as_str()) {
-        (RecordAct::Settle, "done") => settle().await?.as_done().await?,
-        (RecordAct::Settle, "value") => settle().await?.with_value(&json(sent)?).await?,
-        (RecordAct::Settle, "error") => settle().await?.with_error(&json(sent)?).await?,
-        (RecordAct::Settle, _) => return Err(Error::InvalidPolicy("say how it ended").into()),
-        (RecordAct::Undo, _) => settle().await?.undo(&json(sent)?).await?,
-        (RecordAct::Resume, _) => {
+    let (id, by, reason) = (place.id, person.name(), sent.reason.as_str());
+    match place.act {
+        RecordAct::Settle | RecordAct::Undo => settle(idem, place, (by, sent), version).await?,
+        RecordAct::Step => settle_step(idem, place, (by, sent), version).await?,
+        RecordAct::Number => settle_number(idem, place, (by, sent), version).await?,
+        RecordAct::Resume => {
             let resume = idem.resume_id(id).at_version(version);
-            resume.by(person.name()).because(reason).await?;
+            resume.by(by).because(reason).await?;
         }
-        (RecordAct::Invalidate, _) => {
+        RecordAct::Invalidate => {
             let invalidate = idem.invalidate(id, reason).at_version(version);
-            invalidate.by(person.name()).await?;
+            invalidate.by(by).await?;
         }
     }
     Ok(())
+}
+
+/// The error for a form without a way.
+const NO_WAY: Error = Error::InvalidPolicy("say how it ended");
+
+async fn settle(
+    idem: &Idempotency,
+    place: &Place,
+    (by, sent): (&str, &Sent),
+    version: Version,
+) -> Result<(), BoxError> {
+    let settle = idem.settle_id(place.id).await?.at_version(version);
+    let mut settle = settle.by(by).because(sent.reason.as_str());
+    if let Some(schema) = schema(sent)? {
+        settle = settle.version(schema);
+    }
+    match (place.act, sent.how.as_str()) {
+        (RecordAct::Undo, _) => settle.undo(&json(sent)?).await?,
+        (_, "done") => settle.as_done().await?,
+        (_, "value") => settle.with_value(&json(sent)?).await?,
+        (_, "error") => settle.with_error(&json(sent)?).await?,
+        _ => return Err(NO_WAY.into()),
+    }
+    Ok(())
+}
+
+async fn settle_step(
+    idem: &Idempotency,
+    place: &Place,
+    (by, sent): (&str, &Sent),
+    version: Version,
+) -> Result<(), BoxError> {
+    let name = place.step.map_or([0; 32], |step| *step.as_bytes());
+    let settle = idem.settle_id(place.id).await?;
+    let step = settle
+        .step_id(StepName::from_bytes(name))
+        .at_version(version);
+    let mut step = step.by(by).because(sent.reason.as_str());
+    if let Some(schema) = schema(sent)? {
+        step = step.version(schema);
+    }
+    match sent.how.as_str() {
+        "value" => step.with_value(&json(sent)?).await?,
+        "error" => step.with_error(&json(sent)?).await?,
+        "not_done" => step.not_happened().await?,
+        "undone" => step.undone().await?,
+        _ => return Err(NO_WAY.into()),
+    }
+    Ok(())
+}
+
+async fn settle_number(
+    idem: &Idempotency,
+    place: &Place,
+    (by, sent): (&str, &Sent),
+    version: Version,
+) -> Result<(), BoxError> {
+    let number = idem.settle_number_id(place.id).await?.at_version(version);
+    let number = number.by(by).because(sent.reason.as_str());
+    match sent.how.as_str() {
+        "value" => number.with_value(&json(sent)?).await?,
+        "error" => number.with_error(&json(sent)?).await?,
+        "done" => number.as_done().await?,
+        "not_done" => number.release().await?,
+        "skip" => number.skip().await?,
+        _ => return Err(NO_WAY.into()),
+    }
+    Ok(())
+}
+
+/// The schema version that the person says, if there is one.
+fn schema(sent: &Sent) -> Result<Option<u32>, Error> {
+    let said = Some(sent.schema.trim()).filter(|said| !said.is_empty());
+    let schema = said.map(str::parse).transpose();
+    schema.map_err(|_| Error::InvalidPolicy("a schema version is a number"))
 }
 
 fn json(sent: &Sent) -> Result<Value, Error> {

@@ -9,10 +9,60 @@ pub(crate) enum RecordAct {
     Resume,
     Undo,
     Invalidate,
+    /// One step of the call is settled.
+    Step,
+    /// The number is settled at which the stream stops.
+    Number,
 }
 
 impl RecordAct {
-    pub(crate) const ALL: [Self; 4] = [Self::Settle, Self::Resume, Self::Undo, Self::Invalidate];
+    const ALL: [Self; 6] = [
+        Self::Settle,
+        Self::Resume,
+        Self::Undo,
+        Self::Invalidate,
+        Self::Step,
+        Self::Number,
+    ];
+
+    /// Those on the record as a whole.
+    pub(crate) fn on_record() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|act| *act != Self::Step)
+    }
+
+    /// The ways in which it may have ended, by their names in the form.
+    pub(crate) fn ways(self) -> &'static [(&'static str, &'static str)] {
+        const VALUE: (&str, &str) = ("value", "It happened, with this value.");
+        const ERROR: (&str, &str) = ("error", "It failed for good, with this error.");
+        const DONE: (&str, &str) = (
+            "done",
+            "It happened, and its value is not known: duplicates are refused.",
+        );
+        const NOT_DONE: (&str, &str) = ("not_done", "It did not happen: it runs again.");
+        match self {
+            Self::Settle => &[VALUE, ERROR, DONE],
+            Self::Step => &[
+                VALUE,
+                ERROR,
+                NOT_DONE,
+                (
+                    "undone",
+                    "It was undone by hand: its undo does not run any more.",
+                ),
+            ],
+            Self::Number => &[
+                VALUE,
+                ERROR,
+                DONE,
+                NOT_DONE,
+                (
+                    "skip",
+                    "It is used up without an outcome: the stream goes on behind it.",
+                ),
+            ],
+            Self::Resume | Self::Undo | Self::Invalidate => &[],
+        }
+    }
 
     /// The right that it needs.
     pub(crate) fn right(self) -> Act {
@@ -21,6 +71,8 @@ impl RecordAct {
             Self::Resume => Act::Resume,
             Self::Undo => Act::Undo,
             Self::Invalidate => Act::Invalidate,
+            Self::Step => Act::SettleStep,
+            Self::Number => Act::SettleNumber,
         }
     }
 
@@ -31,6 +83,8 @@ impl RecordAct {
             Self::Resume => "resume",
             Self::Undo => "undo",
             Self::Invalidate => "invalidate",
+            Self::Step => "step",
+            Self::Number => "number",
         }
     }
 

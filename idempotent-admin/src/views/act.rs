@@ -21,6 +21,10 @@ fn will(act: RecordAct) -> &'static str {
         RecordAct::Settle => {
             "You say how this call ended. Every duplicate gets this outcome, and the call never runs again."
         }
+        RecordAct::Step => {
+            "You say how this step ended. The call goes on behind it with the next duplicate."
+        }
+        RecordAct::Number => "You say how the number ended at which this stream stops.",
         RecordAct::Resume => "It is tried again: the next call with its key takes over and runs.",
         RecordAct::Undo => {
             "It failed for good. The next call undoes its steps, and then every duplicate gets this error."
@@ -38,6 +42,8 @@ pub(super) fn title(act: RecordAct) -> &'static str {
         RecordAct::Resume => "Resume",
         RecordAct::Undo => "Undo",
         RecordAct::Invalidate => "Invalidate",
+        RecordAct::Step => "Settle a step",
+        RecordAct::Number => "Settle the number",
     }
 }
 
@@ -45,7 +51,7 @@ pub(super) fn title(act: RecordAct) -> &'static str {
 pub(crate) fn form(
     person: &Person,
     (act, story): (RecordAct, &Explanation),
-    (version, token): (&str, &str),
+    (version, token, step): (&str, &str, Option<&str>),
     (wanted, why): (&Wanted, Option<&str>),
 ) -> Markup {
     let row = &story.row;
@@ -62,8 +68,9 @@ pub(crate) fn form(
         form.act method="post" action=(act.name()) {
             input type="hidden" name="version" value=(version);
             input type="hidden" name="token" value=(token);
-            @if act == RecordAct::Settle { (ways(wanted)) }
-            @if matches!(act, RecordAct::Settle | RecordAct::Undo) { (value(act, wanted)) }
+            @if let Some(step) = step { input type="hidden" name="step" value=(step); }
+            @if !act.ways().is_empty() { (ways(act, wanted)) }
+            @if act == RecordAct::Undo || !act.ways().is_empty() { (value(act, wanted)) }
             label { "Reason, which the store keeps"
                 textarea name="reason" required maxlength="4096" rows="3" { (wanted.reason) }
             }
@@ -76,22 +83,14 @@ pub(crate) fn form(
     page(person, Depth::Lower, title(act), &content)
 }
 
-/// The ways in which a call may have ended.
-fn ways(wanted: &Wanted) -> Markup {
-    let ways = [
-        ("value", "It happened, with this value."),
-        ("error", "It failed for good, with this error."),
-        (
-            "done",
-            "It happened, and its value is not known: duplicates are refused.",
-        ),
-    ];
+/// The ways in which it may have ended.
+fn ways(act: RecordAct, wanted: &Wanted) -> Markup {
     html! {
         fieldset {
             legend { "How did it end?" }
-            @for (name, text) in ways {
+            @for (name, text) in act.ways() {
                 label.way {
-                    input type="radio" name="how" value=(name) required checked[wanted.how == name];
+                    input type="radio" name="how" value=(name) required checked[wanted.how == *name];
                     " " (text)
                 }
             }

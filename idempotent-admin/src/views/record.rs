@@ -3,6 +3,7 @@
 use idempotent_runtime::{
     identity::RecordId,
     operate::{Explanation, Note, OutcomeSummary, RecordRow, State, StepRow},
+    record::StepState,
 };
 use maud::{Markup, html};
 
@@ -10,14 +11,19 @@ use super::{
     act::title,
     layout::{page, time},
 };
-use crate::{access::Person, links::Depth, record_act::RecordAct, search::name_of};
+use crate::{
+    access::Person,
+    links::{Depth, with_search},
+    record_act::RecordAct,
+    search::name_of,
+};
 
 pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
     let content = html! {
         section { h2 { "Story" } @for sentence in &story.sentences { p { (sentence) } } }
         (acts(person, story))
         (facts(story))
-        @if !story.steps.is_empty() { (steps(&story.steps)) }
+        @if !story.steps.is_empty() { (steps(person, story)) }
     };
     let title = format!("Record {}", &story.row.id.to_hex()[..12]);
     page(person, Depth::Below, &title, &content)
@@ -27,14 +33,14 @@ pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
 fn acts(person: &Person, story: &Explanation) -> Markup {
     let row = &story.row;
     let fits = |act: &RecordAct| match act {
+        RecordAct::Number => row.is_stream && row.state.needs_attention(),
         _ if row.is_stream => false,
         RecordAct::Resume => matches!(row.state, State::Parked | State::Running),
         RecordAct::Invalidate => row.state == State::Done,
         RecordAct::Undo => !matches!(row.state, State::Done | State::Released),
         _ => row.state != State::Released,
     };
-    let may: Vec<_> = RecordAct::ALL
-        .into_iter()
+    let may: Vec<_> = RecordAct::on_record()
         .filter(|act| person.may(act.right()) && fits(act))
         .collect();
     html! {
@@ -97,7 +103,20 @@ fn said(note: &Note) -> String {
     format!("{by}: {}", note.text)
 }
 
-fn steps(steps: &[StepRow]) -> Markup {
+/// The name of a step, in digits as an id has them.
+fn name(step: &StepRow) -> RecordId {
+    RecordId::from_bytes(*step.name.as_bytes())
+}
+
+fn settle_step(story: &Explanation, step: &StepRow) -> Markup {
+    let page = format!("{}/{}", story.row.id.to_hex(), RecordAct::Step.name());
+    html! { a href=(with_search(&page, &[("step", &name(step).to_hex())])) { "Settle" } }
+}
+
+fn steps(person: &Person, story: &Explanation) -> Markup {
+    let steps = &story.steps;
+    let may = person.may(RecordAct::Step.right());
+    let is_open = |step: &StepRow| step.state == StepState::Begun || step.is_to_be_undone;
     html! {
         section {
             h2 { "Steps" }
@@ -106,16 +125,18 @@ fn steps(steps: &[StepRow]) -> Markup {
                     thead { tr {
                         th scope="col" { "Step" } th scope="col" { "Name" } th scope="col" { "State" }
                         th scope="col" { "Outcome" } th scope="col" { "Undo" } th scope="col" { "Note" }
+                        @if may { th scope="col" { "Act" } }
                     } }
                     tbody {
                         @for step in steps {
                             tr {
                                 td { (step.label) }
-                                td { code { (RecordId::from_bytes(*step.name.as_bytes()).short()) } }
+                                td { code { (name(step).short()) } }
                                 td { (format!("{:?}", step.state).to_lowercase()) }
                                 td { (outcome(step.outcome)) }
                                 td { @if step.is_to_be_undone { "is to be undone" } @else { "-" } }
                                 td { @if let Some(note) = &step.note { (said(note)) } @else { "-" } }
+                                @if may { td { @if is_open(step) { (settle_step(story, step)) } } }
                             }
                         }
                     }
