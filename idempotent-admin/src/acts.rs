@@ -1,5 +1,7 @@
 //! Acts on a record: shown, asked about, and done only to the version that was seen.
 
+mod carry_out;
+
 use std::sync::Arc;
 
 use axum::{
@@ -12,14 +14,11 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode};
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, Moved, NotSettled,
-    identity::RecordId,
-    operate::Explanation,
-    record::{StepName, Version},
+    BoxError, Error, Moved, NotSettled, identity::RecordId, operate::Explanation, record::Version,
 };
 use serde::Deserialize;
-use serde_json::Value;
 
+use self::carry_out::carry_out;
 use crate::{
     access::Person,
     origin,
@@ -210,118 +209,6 @@ pub(crate) async fn done(
     };
     let result = carry_out(&page.idem, &person, &place, &sent, version).await;
     answered(&page, &person, &place, sent, result).await
-}
-
-/// The act itself.
-async fn carry_out(
-    idem: &Idempotency,
-    person: &Person,
-    place: &Place,
-    sent: &Sent,
-    version: Version,
-) -> Result<(), BoxError> {
-    if sent.reason.trim().is_empty() {
-        return Err(Error::InvalidPolicy("the reason is empty").into());
-    }
-    let (id, by, reason) = (place.id, person.name(), sent.reason.as_str());
-    match place.act {
-        RecordAct::Settle | RecordAct::Undo => settle(idem, place, (by, sent), version).await?,
-        RecordAct::Step => settle_step(idem, place, (by, sent), version).await?,
-        RecordAct::Number => settle_number(idem, place, (by, sent), version).await?,
-        RecordAct::Resume => {
-            let resume = idem.resume_id(id).at_version(version);
-            resume.by(by).because(reason).await?;
-        }
-        RecordAct::Invalidate => {
-            let invalidate = idem.invalidate(id, reason).at_version(version);
-            invalidate.by(by).await?;
-        }
-    }
-    Ok(())
-}
-
-/// The error for a form without a way.
-const NO_WAY: Error = Error::InvalidPolicy("say how it ended");
-
-async fn settle(
-    idem: &Idempotency,
-    place: &Place,
-    (by, sent): (&str, &Sent),
-    version: Version,
-) -> Result<(), BoxError> {
-    let settle = idem.settle_id(place.id).await?.at_version(version);
-    let mut settle = settle.by(by).because(sent.reason.as_str());
-    if let Some(schema) = schema(sent)? {
-        settle = settle.version(schema);
-    }
-    match (place.act, sent.how.as_str()) {
-        (RecordAct::Undo, _) => settle.undo(&json(sent)?).await?,
-        (_, "done") => settle.as_done().await?,
-        (_, "value") => settle.with_value(&json(sent)?).await?,
-        (_, "error") => settle.with_error(&json(sent)?).await?,
-        _ => return Err(NO_WAY.into()),
-    }
-    Ok(())
-}
-
-async fn settle_step(
-    idem: &Idempotency,
-    place: &Place,
-    (by, sent): (&str, &Sent),
-    version: Version,
-) -> Result<(), BoxError> {
-    let name = place.step.map_or([0; 32], |step| *step.as_bytes());
-    let settle = idem.settle_id(place.id).await?;
-    let step = settle
-        .step_id(StepName::from_bytes(name))
-        .at_version(version);
-    let mut step = step.by(by).because(sent.reason.as_str());
-    if let Some(schema) = schema(sent)? {
-        step = step.version(schema);
-    }
-    match sent.how.as_str() {
-        "value" => step.with_value(&json(sent)?).await?,
-        "error" => step.with_error(&json(sent)?).await?,
-        "not_done" => step.not_happened().await?,
-        "undone" => step.undone().await?,
-        _ => return Err(NO_WAY.into()),
-    }
-    Ok(())
-}
-
-async fn settle_number(
-    idem: &Idempotency,
-    place: &Place,
-    (by, sent): (&str, &Sent),
-    version: Version,
-) -> Result<(), BoxError> {
-    let number = idem.settle_number_id(place.id).await?.at_version(version);
-    let number = number.by(by).because(sent.reason.as_str());
-    match sent.how.as_str() {
-        "value" => number.with_value(&json(sent)?).await?,
-        "error" => number.with_error(&json(sent)?).await?,
-        "done" => number.as_done().await?,
-        "not_done" => number.release().await?,
-        "skip" => number.skip().await?,
-        _ => return Err(NO_WAY.into()),
-    }
-    Ok(())
-}
-
-/// The schema version that the person says, if there is one.
-fn schema(sent: &Sent) -> Result<Option<u32>, Error> {
-    let said = Some(sent.schema.trim()).filter(|said| !said.is_empty());
-    let schema = said.map(str::parse).transpose();
-    schema.map_err(|_| Error::InvalidPolicy("a schema version is a number"))
-}
-
-fn json(sent: &Sent) -> Result<Value, Error> {
-    let value = serde_json::from_str(&sent.value);
-    value.map_err(|_| {
-        Error::InvalidPolicy(
-            "the value is no JSON: a text has quotes of its own, such as \"receipt-99\"",
-        )
-    })
 }
 
 /// The page after an act.
