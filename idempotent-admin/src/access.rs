@@ -45,6 +45,8 @@ pub enum Act {
     SettleStep,
     /// Says how the number ended at which a stream stops, or uses it up.
     SettleNumber,
+    /// Approves the end of a record that another person proposed.
+    Approve,
     /// Has a parked key of an outbox go on.
     OutboxResume,
     /// Sends a message again that was set aside.
@@ -55,13 +57,14 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Settle,
         Self::Resume,
         Self::Undo,
         Self::Invalidate,
         Self::SettleStep,
         Self::SettleNumber,
+        Self::Approve,
         Self::OutboxResume,
         Self::OutboxResend,
         Self::OutboxDiscard,

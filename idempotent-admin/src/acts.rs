@@ -223,6 +223,9 @@ async fn answered(
         Ok(()) => return place.answer(person, StatusCode::OK, "Done. The store has the reason."),
         Err(error) => error,
     };
+    if let Some(proposed) = proposed(page, person, place, (&sent, &*error)).await {
+        return proposed;
+    }
     let text = error.to_string();
     let (status, text) = match error.downcast_ref::<Error>() {
         Some(Error::InvalidPolicy(why)) => {
@@ -251,6 +254,35 @@ async fn answered(
         ),
     };
     place.answer(person, status, &text)
+}
+
+/// The answer where the database wants a second person: the act becomes a proposal.
+async fn proposed(
+    page: &Page,
+    person: &Person,
+    place: &Place,
+    (sent, error): (&Sent, &(dyn std::error::Error + Send + Sync + 'static)),
+) -> Option<Response> {
+    let approvals = page.approvals.as_ref()?;
+    let proposal = approvals.refused(error)?;
+    let (by, reason) = (person.name(), sent.reason.as_str());
+    let all = approvals.list().await.unwrap_or_default();
+    let stands = all.iter().any(|it| it.text == proposal && it.by == by);
+    let proposed = match stands {
+        true => Ok(()),
+        false => approvals.propose(place.id, &proposal, (by, reason)).await,
+    };
+    let (status, text) = match proposed {
+        Ok(()) => (
+            StatusCode::ACCEPTED,
+            "Nothing was changed yet. It is proposed now: another person has to approve it within 24 hours, and then you do it once more.".to_owned(),
+        ),
+        Err(error) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("Nothing was changed. A second person has to approve it, and it could not be proposed: {error}"),
+        ),
+    };
+    Some(place.answer(person, status, &text))
 }
 
 /// The person or the program that wrote the version that stands, and when.

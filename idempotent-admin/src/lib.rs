@@ -3,6 +3,7 @@
 
 mod access;
 mod acts;
+mod approvals;
 mod links;
 mod mail;
 mod mailbox;
@@ -13,6 +14,7 @@ mod record_act;
 mod replies;
 mod routes;
 mod search;
+mod seconds;
 mod token;
 mod views;
 

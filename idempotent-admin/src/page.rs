@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use idempotent_runtime::{Idempotency, operate::OperationChange};
 
-use crate::{access::Access, mailbox::Mailbox, overview::Cache, token::Secret};
+use crate::{
+    access::Access, approvals::Approvals, mailbox::Mailbox, overview::Cache, token::Secret,
+};
 
 /// A page for operators, over a handle.
 ///
@@ -32,6 +34,7 @@ pub struct Page {
     pub(crate) origins: Vec<String>,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) outbox: Option<Arc<dyn Mailbox>>,
+    pub(crate) approvals: Option<Arc<dyn Approvals>>,
     pub(crate) changes: Vec<OperationChange>,
     pub(crate) cache: Cache,
     pub(crate) has_secret: bool,
@@ -53,6 +56,7 @@ impl Page {
             has_secret: false,
             access: Arc::new(access),
             outbox: None,
+            approvals: None,
             changes: Vec::new(),
             cache: Cache::default(),
         }
@@ -69,6 +73,16 @@ impl Page {
         DB: idempotent_runtime::outbox::OutboxDatabase,
     {
         self.outbox = Some(Arc::new(outbox.clone()));
+        self
+    }
+
+    /// Has a second person approve on this trail, which asks for
+    /// [`four_eyes`](idempotent_audit::AuditBuilder::four_eyes): an act that the database refuses
+    /// becomes a proposal, and another person approves it here. Then the act is done once more.
+    #[cfg(feature = "audit")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "audit")))]
+    pub fn audit(mut self, audit: &idempotent_audit::Audit) -> Self {
+        self.approvals = Some(Arc::new(audit.clone()));
         self
     }
 

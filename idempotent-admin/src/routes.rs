@@ -10,7 +10,7 @@ use axum::{
     },
     middleware::{Next, from_fn_with_state, map_response},
     response::Response,
-    routing::get,
+    routing::{get, post},
 };
 use http::StatusCode;
 use idempotent_runtime::{Error, NotSettled, identity::RecordId};
@@ -23,7 +23,7 @@ use crate::{
     page::Page,
     replies::{file, guarded, html, moved},
     search::Search,
-    views,
+    seconds, views,
 };
 
 /// How many records a list shows.
@@ -44,6 +44,8 @@ impl Page {
             .route("/records/{id}/{act}", get(acts::form).post(acts::done))
             .route("/outbox", get(mail::list))
             .route("/outbox/{act}", get(mail::form).post(mail::done))
+            .route("/approvals", get(seconds::list))
+            .route("/approvals/{number}", post(seconds::approve))
             .layer(DefaultBodyLimit::max(acts::MOST))
             .route_layer(from_fn_with_state(Arc::clone(&page), allowed));
         let style = || async { file("text/css; charset=utf-8", include_str!("style.css")) };
@@ -89,7 +91,7 @@ async fn overview(State(page): Shared, person: axum::Extension<Person>) -> Respo
         &person,
         &overview,
         (&operations, &page.changes),
-        page.outbox.is_some(),
+        (page.outbox.is_some(), page.approvals.is_some()),
     );
     html(StatusCode::OK, shown)
 }

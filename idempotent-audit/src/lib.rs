@@ -4,16 +4,16 @@
     doc = "An audit trail for `idempotent-runtime`, in a database that a feature names."
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without a database there is no trail to make.
-#![cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    allow(dead_code, unused_imports)
-)]
 
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 #[doc = include_str!("guide.md")]
 pub mod guide {}
+
+#[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+compile_error!(
+    "without a database there is no trail: choose `mysql`, `postgres` or `sqlite` among the features of idempotent-audit"
+);
 
 mod act;
 mod anchor;

@@ -58,6 +58,7 @@ fn all_features() -> String {
         .chain(["metrics", "sqlite"].map(|feature| format!("idempotent-client/{feature}")))
         .chain(AUDITED.map(|feature| format!("idempotent-audit/{feature}")))
         .chain(AUDITED.map(|feature| format!("idempotent-admin/{feature}")))
+        .chain(["idempotent-admin/audit".to_owned()])
         .collect();
     format!("--features {}", named.join(","))
 }
@@ -137,11 +138,8 @@ pub(crate) fn lint() -> Vec<Step> {
     });
     steps.extend(audits);
     steps.push(alone("the page", "idempotent-admin", ""));
-    steps.push(alone(
-        "the page with an outbox",
-        "idempotent-admin",
-        "postgres",
-    ));
+    let audited = "audit,postgres";
+    steps.push(alone("the page with an audit", "idempotent-admin", audited));
     steps.push(fuzz());
     let mut docs = step(
         "documentation",

@@ -6,6 +6,7 @@ mod list;
 mod outbox;
 mod overview;
 mod record;
+mod seconds;
 
 pub(crate) use self::{
     act::{Wanted, ended, form, not_here},
@@ -14,4 +15,5 @@ pub(crate) use self::{
     outbox::{mail_form, mailed, no_outbox, outbox},
     overview::overview,
     record::record,
+    seconds::{proposals, seconded},
 };

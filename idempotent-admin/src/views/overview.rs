@@ -18,10 +18,11 @@ pub(crate) fn overview(
     person: &Person,
     overview: &Overview,
     (operations, changes): (&[Operation], &[OperationChange]),
-    has_outbox: bool,
+    (has_outbox, has_approvals): (bool, bool),
 ) -> Markup {
     let content = html! {
         (needs_a_person(overview))
+        @if has_approvals { p { a href="approvals" { "Proposals that a second person approves" } } }
         @if has_outbox { (topics(overview)) }
         (health(&overview.health))
         (protected(operations, changes))

@@ -5,7 +5,7 @@ use http::{Request, StatusCode};
 use idempotent_runtime::identity::RecordId;
 use tower::ServiceExt as _;
 
-use crate::shop::{Answer, get, read};
+use crate::shop::{Answer, ask, read};
 
 /// A form, filled in.
 #[derive(Clone, Debug)]
@@ -22,7 +22,12 @@ impl Form {
 
     /// The form of a page, with its hidden fields.
     pub(crate) async fn opened(app: &Router, path: &str) -> Self {
-        let form = get(app, path).await;
+        Self::opened_by("anna", app, path).await
+    }
+
+    /// The same, as this person opens it.
+    pub(crate) async fn opened_by(person: &'static str, app: &Router, path: &str) -> Self {
+        let form = ask(app, Request::get(path).header("x-user", person)).await;
         assert_eq!(form.status, StatusCode::OK, "{}", form.text);
         let hidden = form
             .text
@@ -41,8 +46,14 @@ impl Form {
         Self {
             path: path.split('?').next().expect("a path").to_owned(),
             fields: hidden.collect(),
-            headers: vec![("x-user", "anna"), ("sec-fetch-site", "same-origin")],
+            headers: vec![("x-user", person), ("sec-fetch-site", "same-origin")],
         }
+    }
+
+    /// The same form, sent to another place.
+    pub(crate) fn at(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
     }
 
     pub(crate) fn field(&self, name: &str) -> &str {

@@ -6,5 +6,6 @@ mod example;
 mod forms;
 mod mails;
 mod pages;
+mod seconds;
 mod shop;
 mod strange;

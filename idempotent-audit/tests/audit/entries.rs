@@ -237,8 +237,13 @@ async fn a_change_by_hand_leaves_an_entry<DB: Place>(shop: Shop<DB>) {
         .await;
     shop.done_by_hand("UPDATE {p}records SET expires = 1, holder = 'somebody'")
         .await;
-    for other in ["outcome_kind = 3", "outcome_schema = 7", "operation = 'other'"] {
-        shop.done_by_hand(&format!("UPDATE {{p}}records SET {other}")).await;
+    for other in [
+        "outcome_kind = 3",
+        "outcome_schema = 7",
+        "operation = 'other'",
+    ] {
+        shop.done_by_hand(&format!("UPDATE {{p}}records SET {other}"))
+            .await;
     }
     shop.expect(
         "record",

@@ -1,0 +1,123 @@
+//! The pages of a second person: proposals, and their approval.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Form,
+    extract::{Path, State as Shared, rejection::FormRejection},
+    response::Response,
+};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+
+use crate::{
+    access::{Act, Person},
+    approvals::{NotApproved, Proposal},
+    origin,
+    page::Page,
+    replies::html,
+    token::Subject,
+    views,
+};
+
+/// A form that was sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sent {
+    proposal: String,
+    token: String,
+    reason: String,
+}
+
+fn answer(person: &Person, status: StatusCode, text: &str) -> Response {
+    html(status, views::seconded(person, text, status.is_success()))
+}
+
+/// The subject of the token of an approval.
+fn subject<'a>(person: &'a Person, number: &'a str, proposal: &'a str) -> Subject<'a> {
+    Subject {
+        person: person.name(),
+        act: "approve",
+        record: number,
+        version: proposal,
+    }
+}
+
+/// Lists the proposals, each with the form of its approval.
+pub(crate) async fn list(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+) -> Response {
+    let Some(approvals) = &page.approvals else {
+        return answer(&person, StatusCode::NOT_FOUND, "This page has no audit.");
+    };
+    let proposals = match approvals.list().await {
+        Ok(proposals) => proposals,
+        Err(error) => {
+            let text = format!("The audit did not answer: {error}");
+            return answer(&person, StatusCode::SERVICE_UNAVAILABLE, &text);
+        }
+    };
+    let may = person.may(Act::Approve);
+    let with_token = |it: Proposal| {
+        let number = it.number.to_string();
+        let is_own = it.by == person.name();
+        let token = page.secret.token(subject(&person, &number, &it.text));
+        (it, Some(token).filter(|_| may && !is_own))
+    };
+    let proposals: Vec<_> = proposals.into_iter().map(with_token).collect();
+    html(StatusCode::OK, views::proposals(&person, &proposals))
+}
+
+/// Approves a proposal.
+pub(crate) async fn approve(
+    Shared(page): Shared<Arc<Page>>,
+    Extension(person): Extension<Person>,
+    Path(number): Path<String>,
+    headers: HeaderMap,
+    sent: Result<Form<Sent>, FormRejection>,
+) -> Response {
+    let Some(approvals) = &page.approvals else {
+        return answer(&person, StatusCode::NOT_FOUND, "This page has no audit.");
+    };
+    let refused = |text| answer(&person, StatusCode::FORBIDDEN, text);
+    if !person.may(Act::Approve) {
+        return refused("You have no right to do this.");
+    }
+    if !origin::is_own(&headers, &page.origins) {
+        return refused("This request comes from another site.");
+    }
+    let sent = match sent {
+        Ok(Form(sent)) => sent,
+        Err(why) => return answer(&person, why.status(), "This is no form of this page."),
+    };
+    let is_made = page
+        .secret
+        .made(subject(&person, &number, &sent.proposal), &sent.token);
+    let number = number.parse::<i64>();
+    let (Ok(number), true) = (number, is_made) else {
+        return refused("This form is too old, or another person's. Open it once more.");
+    };
+    if sent.reason.trim().is_empty() {
+        let text = "Nothing was changed: the reason is empty.";
+        return answer(&person, StatusCode::BAD_REQUEST, text);
+    }
+    match approvals
+        .approve(number, (person.name(), &sent.reason))
+        .await
+    {
+        Ok(()) => {
+            let text = "It is approved. The act can be done once more, as it was proposed.";
+            answer(&person, StatusCode::OK, text)
+        }
+        Err(NotApproved::Refused(why)) => answer(
+            &person,
+            StatusCode::CONFLICT,
+            &format!("Nothing was changed: {why}"),
+        ),
+        Err(NotApproved::Failed(error)) => {
+            let text = format!("It is not known whether it is approved: {error}");
+            answer(&person, StatusCode::SERVICE_UNAVAILABLE, &text)
+        }
+    }
+}
