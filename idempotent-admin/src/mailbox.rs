@@ -145,6 +145,8 @@ mod outbox {
             Signed { by, because }: Signed<'_>,
         ) -> Result<bool, Error> {
             match act {
+                // Not at another message, which the person has not seen.
+                MailAct::Resume if !is_parked_at(self, key, message).await? => return Ok(false),
                 MailAct::Resume => return self.resume(key).by(by).because(because).await,
                 MailAct::Discard => {
                     return self.discard(key, message).by(by).because(because).await;
@@ -164,6 +166,26 @@ mod outbox {
                         .because(because)
                         .await
                 }
+            }
+        }
+    }
+
+    /// Whether a key is parked at this message.
+    async fn is_parked_at<DB: OutboxDatabase>(
+        outbox: &Outbox<DB>,
+        key: &str,
+        message: &str,
+    ) -> Result<bool, Error> {
+        const PAGE: u32 = 1_000;
+        let mut after = None;
+        loop {
+            let keys = outbox.parked().limit(PAGE).after(after).await?;
+            if let Some(parked) = keys.iter().find(|it| it.key == key) {
+                return Ok(parked.id == message);
+            }
+            match keys.last() {
+                Some(last) if keys.len() >= PAGE as usize => after = Some(last.key.clone()),
+                _ => return Ok(false),
             }
         }
     }

@@ -95,12 +95,16 @@ async fn a_parked_key_goes_on_or_its_message_is_set_aside() {
     let none = form.send(&post.app).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST, "without a reason");
     assert_eq!(post.outbox.parked().await.expect("a list").len(), 1);
-    let done = form
-        .with("reason", "it is set up now")
-        .send(&post.app)
-        .await;
+    let form = form.with("reason", "it is set up now");
+    let done = form.send(&post.app).await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     assert!(post.outbox.parked().await.expect("a list").is_empty());
+    let again = form.send(&post.app).await;
+    assert_eq!(
+        again.status,
+        StatusCode::CONFLICT,
+        "it is not parked there any more"
+    );
 
     let post = self::post().await;
     let list = get(&post.app, "/outbox").await;
