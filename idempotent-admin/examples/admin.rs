@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use axum::Router;
 use http::request::Parts;
-use idempotent_admin::{Act, Page, Person};
-use idempotent_runtime::{BoxError, Error, Idempotency, step};
+use idempotent_admin::{Act, CallChart, Page, Person};
+use idempotent_runtime::{BoxError, Error, Idempotency, MemoryStore, step};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let idem = Idempotency::memory();
+    let chart = CallChart::default();
+    let idem = Idempotency::builder(MemoryStore::new()).observer(chart.clone());
+    let idem = idem.build()?;
     fill(&idem).await?;
     // Everyone on this machine may do everything. A program in production asks for a login.
     let access = |_: &Parts| Some(Person::reader("anna").with(Act::ALL));
-    let app = Router::new().nest("/admin", Page::new(idem, access).router());
+    let app = Router::new().nest("/admin", Page::new(idem, access).chart(&chart).router());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/admin", listener.local_addr()?);
     axum::serve(listener, app).await?;

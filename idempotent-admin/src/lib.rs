@@ -4,6 +4,7 @@
 mod access;
 mod acts;
 mod approvals;
+mod chart;
 mod links;
 mod mail;
 mod mailbox;
@@ -20,5 +21,6 @@ mod views;
 
 pub use crate::{
     access::{Access, Act, Person},
+    chart::CallChart,
     page::Page,
 };

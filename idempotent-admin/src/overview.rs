@@ -1,16 +1,12 @@
 //! The overview: it is read once in five seconds, however many browsers ask.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     Idempotency, Time,
     operate::{Health, State},
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::mailbox::{Mailbox, Topic};
 

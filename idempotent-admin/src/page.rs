@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 use idempotent_runtime::{Idempotency, operate::OperationChange};
 
 use crate::{
-    access::Access, approvals::Approvals, mailbox::Mailbox, overview::Cache, token::Secret,
+    access::Access, approvals::Approvals, chart::CallChart, mailbox::Mailbox, overview::Cache,
+    token::Secret,
 };
 
 /// A page for operators, over a handle.
@@ -35,6 +36,7 @@ pub struct Page {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) outbox: Option<Arc<dyn Mailbox>>,
     pub(crate) approvals: Option<Arc<dyn Approvals>>,
+    pub(crate) chart: Option<CallChart>,
     pub(crate) changes: Vec<OperationChange>,
     pub(crate) cache: Cache,
     pub(crate) has_secret: bool,
@@ -57,6 +59,7 @@ impl Page {
             access: Arc::new(access),
             outbox: None,
             approvals: None,
+            chart: None,
             changes: Vec::new(),
             cache: Cache::default(),
         }
@@ -83,6 +86,13 @@ impl Page {
     #[cfg_attr(docsrs, doc(cfg(feature = "audit")))]
     pub fn audit(mut self, audit: &idempotent_audit::Audit) -> Self {
         self.approvals = Some(Arc::new(audit.clone()));
+        self
+    }
+
+    /// Shows the calls of this process in the last hour. Leave it out where the page runs in a process
+    /// of its own: no call runs there.
+    pub fn chart(mut self, chart: &CallChart) -> Self {
+        self.chart = Some(chart.clone());
         self
     }
 

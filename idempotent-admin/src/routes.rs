@@ -18,6 +18,7 @@ use idempotent_runtime::{Error, NotSettled, identity::RecordId};
 use crate::{
     access::Person,
     acts,
+    chart::CallChart,
     links::Depth,
     mail,
     page::Page,
@@ -87,11 +88,16 @@ async fn first(request: Request) -> Response {
 async fn overview(State(page): Shared, person: axum::Extension<Person>) -> Response {
     let overview = page.cache.get(&page.idem, page.outbox.as_deref()).await;
     let operations = page.idem.operations();
+    let hour = page.chart.as_ref().map(CallChart::hour);
     let shown = views::overview(
         &person,
         &overview,
         (&operations, &page.changes),
-        (page.outbox.is_some(), page.approvals.is_some()),
+        (
+            page.outbox.is_some(),
+            page.approvals.is_some(),
+            hour.as_deref(),
+        ),
     );
     html(StatusCode::OK, shown)
 }

@@ -1,6 +1,7 @@
 //! The pages, in HTML.
 
 mod act;
+mod chart;
 mod layout;
 mod list;
 mod outbox;

@@ -6,9 +6,13 @@ use idempotent_runtime::{
 };
 use maud::{Markup, html};
 
-use super::layout::{ago, in_short, page};
+use super::{
+    chart::chart,
+    layout::{ago, in_short, page},
+};
 use crate::{
     access::Person,
+    chart::Minute,
     links::{Depth, with_search},
     overview::{Needy, Overview},
     search::name_of,
@@ -18,12 +22,13 @@ pub(crate) fn overview(
     person: &Person,
     overview: &Overview,
     (operations, changes): (&[Operation], &[OperationChange]),
-    (has_outbox, has_approvals): (bool, bool),
+    (has_outbox, has_approvals, hour): (bool, bool, Option<&[Minute]>),
 ) -> Markup {
     let content = html! {
         (needs_a_person(overview))
         @if has_approvals { p { a href="approvals" { "Proposals that a second person approves" } } }
         @if has_outbox { (topics(overview)) }
+        @if let Some(hour) = hour { (chart(hour)) }
         (health(&overview.health))
         (protected(operations, changes))
     };

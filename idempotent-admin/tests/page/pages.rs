@@ -1,7 +1,7 @@
 //! Each page shows what it is for, and leads to the others.
 
 use http::StatusCode;
-use idempotent_admin::Page;
+use idempotent_admin::{CallChart, Page};
 use idempotent_runtime::{
     Error, Idempotency,
     outbox::{Message, Outbox},
@@ -34,12 +34,52 @@ async fn the_overview_shows_what_needs_a_person() {
 }
 
 #[tokio::test]
-async fn an_overview_is_read_once_in_a_while() {
+async fn an_overview_is_read_once_in_five_seconds() {
     let idem = Idempotency::memory();
     let page = app(&idem);
-    get(&page, "/ops/overview").await.has("Nothing does.");
     uncertain(&idem, "payments.charge", "a").await;
-    get(&page, "/ops/overview").await.has("Nothing does.");
+    tokio::time::pause();
+    get(&page, "/ops/overview")
+        .await
+        .has("<td class=\"number\">1</td>");
+    uncertain(&idem, "payments.charge", "b").await;
+    get(&page, "/ops/overview")
+        .await
+        .has("<td class=\"number\">1</td>");
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    get(&page, "/ops/overview")
+        .await
+        .has("<td class=\"number\">2</td>");
+}
+
+#[tokio::test]
+async fn the_calls_of_this_process_are_drawn() {
+    let chart = CallChart::default();
+    let store = idempotent_runtime::MemoryStore::new();
+    let idem = Idempotency::builder(store).observer(chart.clone());
+    let idem = idem.build().expect("a handle");
+    for _ in 0..3 {
+        charged(&idem, "order-1").await;
+    }
+    uncertain(&idem, "payments.charge", "order-2").await;
+    let page = Page::new(idem.clone(), by_header).chart(&chart).router();
+    let overview = get(&page, "/overview").await;
+    overview.has("Calls of this process in the last hour");
+    let row = |name: &str, count: u64| format!("{name}</td><td class=\"number\">{count}</td>");
+    for (name, count) in [
+        ("ran", 1),
+        ("replayed", 2),
+        ("refused", 0),
+        ("not recorded", 1),
+    ] {
+        overview.has(&row(name, count));
+    }
+    for kind in ["k0", "k1", "k3"] {
+        overview.has(&format!("<rect class=\"{kind}\""));
+    }
+    overview.lacks("<rect class=\"k2\"");
+    let without = Page::new(idem, by_header).router();
+    get(&without, "/overview").await.lacks("last hour");
 }
 
 #[tokio::test]

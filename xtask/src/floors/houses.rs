@@ -141,6 +141,7 @@ pub(super) const HOUSES: &[House] = &[
             &[
                 "access",
                 "approvals",
+                "chart",
                 "links",
                 "mailbox",
                 "origin",
