@@ -21,7 +21,6 @@ use serde::Deserialize;
 use self::carry_out::carry_out;
 use crate::{
     access::Person,
-    origin,
     page::Page,
     record_act::RecordAct,
     replies::html,
@@ -188,9 +187,6 @@ pub(crate) async fn done(
         Ok(place) => place,
         Err(why) => return why.answer(&person),
     };
-    if !origin::is_own(&headers, &page.origins) {
-        return refused(&person, "This request comes from another site.");
-    }
     if let Some(status) = why {
         return place.answer(&person, status, "This is no form of this page.");
     }
@@ -200,12 +196,11 @@ pub(crate) async fn done(
         record: &place.subject(),
         version: &sent.version,
     };
-    let version = version_of(&sent.version).filter(|_| page.secret.made(subject, &sent.token));
-    let Some(version) = version else {
-        return refused(
-            &person,
-            "This form is too old, or another person's. Open it once more.",
-        );
+    if let Err(why) = page.trusts(&headers, subject, &sent.token) {
+        return refused(&person, why);
+    }
+    let Some(version) = version_of(&sent.version) else {
+        return NotHere::Missing.answer(&person);
     };
     let result = carry_out(&page.idem, &person, &place, &sent, version).await;
     answered(&page, &person, &place, sent, result).await

@@ -17,7 +17,6 @@ use serde::Deserialize;
 use crate::{
     access::{Act, Person},
     mailbox::{MailAct, Mailbox, Signed, Target},
-    origin,
     page::Page,
     replies::html,
     token::Subject,
@@ -174,9 +173,6 @@ pub(crate) async fn done(
         Ok(found) => found,
         Err(why) => return why.answer(&person),
     };
-    if !origin::is_own(&headers, &page.origins) {
-        return refused(&person, "This request comes from another site.");
-    }
     let sent = match sent {
         Ok(Form(sent)) => sent,
         Err(why) => {
@@ -185,9 +181,8 @@ pub(crate) async fn done(
         }
     };
     let subject = subject(&person, act, &sent.key, &sent.message);
-    if !page.secret.made(subject, &sent.token) {
-        let text = "This form is too old, or another person's. Open it once more.";
-        return refused(&person, text);
+    if let Err(why) = page.trusts(&headers, subject, &sent.token) {
+        return refused(&person, why);
     }
     if sent.reason.trim().is_empty() {
         let text = "Nothing was changed: the reason is empty.";

@@ -2,9 +2,9 @@
 
 use http::HeaderMap;
 
-/// Whether a browser sends it from the page itself. The header `Sec-Fetch-Site` says so. Where it is
-/// absent, `Origin` is one of the public origins; the header `Host` is never asked, which another
-/// site can choose.
+/// Whether a browser sends it from the page itself. The header `Sec-Fetch-Site` says so. Where it
+/// is absent, `Origin` is one of the public origins; the header `Host` is never asked, which
+/// another site can choose.
 pub(crate) fn is_own(headers: &HeaderMap, origins: &[String]) -> bool {
     let one = |name: &str| {
         let mut values = headers.get_all(name).iter();

@@ -2,11 +2,17 @@
 
 use std::{fmt, sync::Arc};
 
+use http::HeaderMap;
 use idempotent_runtime::{Idempotency, operate::OperationChange};
 
 use crate::{
-    access::Access, approvals::Approvals, chart::CallChart, mailbox::Mailbox, overview::Cache,
-    token::Secret,
+    access::Access,
+    approvals::Approvals,
+    chart::CallChart,
+    mailbox::Mailbox,
+    origin,
+    overview::Cache,
+    token::{Secret, Subject},
 };
 
 /// A page for operators, over a handle.
@@ -32,7 +38,7 @@ use crate::{
 pub struct Page {
     pub(crate) idem: Idempotency,
     pub(crate) secret: Secret,
-    pub(crate) origins: Vec<String>,
+    origins: Vec<String>,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) outbox: Option<Arc<dyn Mailbox>>,
     pub(crate) approvals: Option<Arc<dyn Approvals>>,
@@ -89,11 +95,28 @@ impl Page {
         self
     }
 
-    /// Shows the calls of this process in the last hour. Leave it out where the page runs in a process
-    /// of its own: no call runs there.
+    /// Shows the calls of this process in the last hour. Leave it out where the page runs in a
+    /// process of its own: no call runs there.
     pub fn chart(mut self, chart: &CallChart) -> Self {
         self.chart = Some(chart.clone());
         self
+    }
+
+    /// Fails for a form that is not that of this page, of this person and of this subject, in words
+    /// for the person.
+    pub(crate) fn trusts(
+        &self,
+        headers: &HeaderMap,
+        subject: Subject<'_>,
+        token: &str,
+    ) -> Result<(), &'static str> {
+        if !origin::is_own(headers, &self.origins) {
+            return Err("This request comes from another site.");
+        }
+        match self.secret.made(subject, token) {
+            true => Ok(()),
+            false => Err("This form is too old, or another person's. Open it once more."),
+        }
     }
 
     /// Shows what this deploy changed of the operations, as
@@ -103,17 +126,17 @@ impl Page {
         self
     }
 
-    /// Sets the secret of the forms, of 32 bytes or more: all processes that serve the page have the
-    /// same. Without one, a form that one process made is refused by another one, and by the same
-    /// one after its restart.
+    /// Sets the secret of the forms, of 32 bytes or more: all processes that serve the page have
+    /// the same. Without one, a form that one process made is refused by another one, and by the
+    /// same one after its restart.
     pub fn secret(mut self, secret: &[u8]) -> Self {
         self.secret = Secret::new(secret);
         self.has_secret = true;
         self
     }
 
-    /// Names an origin under which browsers see the page, such as `https://ops.example.com`. Forms of
-    /// browsers that send no `Sec-Fetch-Site` are refused unless they come from one of these.
+    /// Names an origin under which browsers see the page, such as `https://ops.example.com`. Forms
+    /// of browsers that send no `Sec-Fetch-Site` are refused unless they come from one of these.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self

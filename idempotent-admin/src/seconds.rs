@@ -13,7 +13,6 @@ use serde::Deserialize;
 use crate::{
     access::{Act, Person},
     approvals::{NotApproved, Proposal},
-    origin,
     page::Page,
     replies::html,
     token::Subject,
@@ -84,19 +83,16 @@ pub(crate) async fn approve(
     if !person.may(Act::Approve) {
         return refused("You have no right to do this.");
     }
-    if !origin::is_own(&headers, &page.origins) {
-        return refused("This request comes from another site.");
-    }
     let sent = match sent {
         Ok(Form(sent)) => sent,
         Err(why) => return answer(&person, why.status(), "This is no form of this page."),
     };
-    let is_made = page
-        .secret
-        .made(subject(&person, &number, &sent.proposal), &sent.token);
-    let number = number.parse::<i64>();
-    let (Ok(number), true) = (number, is_made) else {
-        return refused("This form is too old, or another person's. Open it once more.");
+    let subject = subject(&person, &number, &sent.proposal);
+    if let Err(why) = page.trusts(&headers, subject, &sent.token) {
+        return refused(why);
+    }
+    let Ok(number) = number.parse::<i64>() else {
+        return answer(&person, StatusCode::NOT_FOUND, "There is no such proposal.");
     };
     if sent.reason.trim().is_empty() {
         let text = "Nothing was changed: the reason is empty.";

@@ -18,8 +18,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// [`AuditError::InvalidAct`] without a reason, or with a name of more than 256 bytes or a reason of
-/// more than 4,096, before anything is written. [`AuditError::Store`] if the database does not
+/// [`AuditError::InvalidAct`] without a reason, or with a name of more than 256 bytes or a reason
+/// of more than 4,096, before anything is written. [`AuditError::Store`] if the database does not
 /// answer, or refuses the event.
 ///
 /// # Cancel safety

@@ -18,8 +18,8 @@ use crate::{
 /// The end of a record that a person wants, as the database has refused it.
 ///
 /// Its text is for `audit propose` of the command line: the version of the record, the new state
-/// and the kind of the outcome by their codes, and the SHA-256 of the outcome. SQLite cannot compute
-/// that hash, so there it is `-`.
+/// and the kind of the outcome by their codes, and the SHA-256 of the outcome. SQLite cannot
+/// compute that hash, so there it is `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proposal(String);
 

@@ -31,6 +31,7 @@ mod merkle;
 mod migrate;
 mod names;
 mod prune;
+mod reading;
 mod report;
 mod retention;
 mod seal;
@@ -45,12 +46,13 @@ pub use crate::{
     act::TrailAct,
     anchor::{Anchor, NoAnchor},
     approval::{NoProposal, Proposal, Proposed},
-    audit::{Audit, AuditBuilder, SealTask, Verify},
+    audit::{Audit, AuditBuilder, SealTask},
     error::AuditError,
     event::Signed,
     export::Manifest,
     hold::{Held, Hold},
     prune::Pruned,
+    reading::Verify,
     report::{Divergence, DivergenceKind, Report},
     retention::Prune,
 };

@@ -144,8 +144,8 @@ pub(crate) async fn prune<DB: TrailDatabase>(
     Ok(pruned)
 }
 
-/// The last batch before the first one that is too young. A clock that went wrong for a moment makes
-/// no later batch old.
+/// The last batch before the first one that is too young. A clock that went wrong for a moment
+/// makes no later batch old.
 async fn old_enough<DB: TrailDatabase>(
     connection: &mut PoolConnection<DB>,
     names: &Names,
@@ -257,8 +257,8 @@ async fn keeper<DB: TrailDatabase>(
     Ok((Keeper::new(&holds), newest))
 }
 
-/// Takes the fields of these entries, unless there is an event about a hold behind this one. No such
-/// event comes meanwhile.
+/// Takes the fields of these entries, unless there is an event about a hold behind this one. No
+/// such event comes meanwhile.
 async fn take_fields<DB: TrailDatabase>(
     connection: &mut PoolConnection<DB>,
     names: &Names,

@@ -77,12 +77,14 @@ pub struct Report {
     pub batches: u64,
     /// How many entries these have.
     pub entries: u64,
-    /// How many entries of these batches were pruned: they hold by their leaf, or by the seal alone.
+    /// How many entries of these batches were pruned: they hold by their leaf, or by the seal
+    /// alone.
     pub pruned: u64,
     /// The last batch up to which an anchor holds: nobody has changed these. 0 without an anchor.
     pub anchored: i64,
-    /// If the application can change this trail: its users who own the tables, or on SQLite everyone
-    /// who can write the file. `None` if no call of the last thousand changes came from an owner.
+    /// If the application can change this trail: its users who own the tables, or on SQLite
+    /// everyone who can write the file. `None` if no call of the last thousand changes came from an
+    /// owner.
     pub changeable_by: Option<String>,
     /// The first divergence; `None` if there is none.
     pub divergence: Option<Divergence>,

@@ -23,8 +23,8 @@ impl Audit {
         TrailAct::new(self, HOLD, Subject::Held(hold))
     }
 
-    /// Ends the hold with this [number](Held::number), which is an entry, too. The next pruning takes
-    /// what it may.
+    /// Ends the hold with this [number](Held::number), which is an entry, too. The next pruning
+    /// takes what it may.
     pub fn release(&self, number: i64) -> TrailAct<'_> {
         TrailAct::new(self, RELEASE, Subject::Released(number))
     }
@@ -75,9 +75,9 @@ impl Prune<'_> {
     ///
     /// [`AuditError::InvalidAct`] if the duration cannot be read. [`AuditError::Store`] if the
     /// database does not answer, or the user may not prune; with
-    /// [`Busy`](idempotent_runtime::StoreErrorKind::Busy) if another sealer did not let its entry be
-    /// sealed for 30 seconds; with [`Corrupt`](idempotent_runtime::StoreErrorKind::Corrupt) if more
-    /// is gone than the pruning before took.
+    /// [`Busy`](idempotent_runtime::StoreErrorKind::Busy) if another sealer did not let its entry
+    /// be sealed for 30 seconds; with [`Corrupt`](idempotent_runtime::StoreErrorKind::Corrupt) if
+    /// more is gone than the pruning before took.
     ///
     /// # Cancel safety
     ///

@@ -227,7 +227,8 @@ impl Chain<'_> {
         })
     }
 
-    /// Holds the number of entries that are left against the one that the last pruning has declared.
+    /// Holds the number of entries that are left against the one that the last pruning has
+    /// declared.
     async fn taken<DB: TrailDatabase>(
         &self,
         connection: &mut DB::Connection,

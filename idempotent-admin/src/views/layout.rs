@@ -42,6 +42,18 @@ fn head(title: &str, depth: Depth) -> Markup {
     }
 }
 
+/// A table that scrolls by itself where it is wider than the page.
+pub(super) fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
 /// A time in UTC. The script shows the local one beside it.
 pub(super) fn time(time: Time, now: Option<Time>) -> Markup {
     let text = time.to_string();

@@ -3,7 +3,7 @@
 use idempotent_runtime::operate::{RecordPage, RecordRow};
 use maud::{Markup, html};
 
-use super::layout::{page, time};
+use super::layout::{page, table, time};
 use crate::{
     access::Person,
     links::Depth,
@@ -14,7 +14,7 @@ pub(crate) fn list(person: &Person, search: &Search, listed: &RecordPage) -> Mar
     let content = html! {
         (form(search))
         @if listed.rows.is_empty() { p { "No record is like that, of " (listed.looked) " that were looked at." } }
-        @else { (table(listed)) }
+        @else { (records(listed)) }
         @if listed.damaged > 0 {
             p role="alert" { (listed.damaged) " records cannot be read: other bytes stand there." }
         }
@@ -62,19 +62,18 @@ fn field(name: &str, label: &str, value: &str) -> Markup {
     html! { label { (label) input type="text" name=(name) value=(value) autocomplete="off"; } }
 }
 
-fn table(listed: &RecordPage) -> Markup {
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Records" {
-            table {
-                thead { tr {
-                    th scope="col" { "Record" } th scope="col" { "State" } th scope="col" { "Since" }
-                    th scope="col" { "Operation" } th scope="col" { "Scope" } th scope="col" { "Key" }
-                    th scope="col" { "Holder" }
-                } }
-                tbody { @for row in &listed.rows { (line(row, listed)) } }
-            }
-        }
-    }
+fn records(listed: &RecordPage) -> Markup {
+    let rows = html! { @for row in &listed.rows { (line(row, listed)) } };
+    let heads = [
+        "Record",
+        "State",
+        "Since",
+        "Operation",
+        "Scope",
+        "Key",
+        "Holder",
+    ];
+    table("Records", &heads, &rows)
 }
 
 fn line(row: &RecordRow, listed: &RecordPage) -> Markup {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{in_short, page, time};
+use super::layout::{in_short, page, table, time};
 use crate::{
     access::Person,
     links::{Depth, with_search},
@@ -32,44 +32,39 @@ pub(crate) fn outbox(
 
 fn table_of_keys(acts: Acts<'_>, parked: &[ParkedKey]) -> Markup {
     let wanted = [MailAct::Resume, MailAct::Discard];
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Parked keys" {
-            table {
-                thead { tr {
-                    th scope="col" { "Key" } th scope="col" { "Topic" } th scope="col" { "For" }
-                    th scope="col" { "Messages" } th scope="col" { "Reason" } th scope="col" { "Acts" }
-                } }
-                tbody { @for it in parked { tr {
-                    td { (it.key) } td { (it.topic) } td { (in_short(it.since)) }
-                    td.number { (it.messages) } td { (it.reason) }
-                    td { (links(acts, &wanted, &it.key, &it.message)) }
-                } } }
-            }
-        }
-    }
+    let rows = html! {
+        @for it in parked { tr {
+            td { (it.key) } td { (it.topic) } td { (in_short(it.since)) }
+            td.number { (it.messages) } td { (it.reason) }
+            td { (links(acts, &wanted, &it.key, &it.message)) }
+        } }
+    };
+    let heads = ["Key", "Topic", "For", "Messages", "Reason", "Acts"];
+    table("Parked keys", &heads, &rows)
 }
 
 fn table_of_messages(acts: Acts<'_>, set_aside: &[SetAside]) -> Markup {
     let wanted = [MailAct::Resend, MailAct::Delete];
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Messages that were set aside" {
-            table {
-                thead { tr {
-                    th scope="col" { "Message" } th scope="col" { "Topic" } th scope="col" { "Key" }
-                    th scope="col" { "Bytes" } th scope="col" { "Set aside" } th scope="col" { "Reason" }
-                    th scope="col" { "Acts" }
-                } }
-                tbody { @for it in set_aside {
-                    @let key = it.key.as_deref().unwrap_or("");
-                    tr {
-                        td { (it.message) } td { (it.topic) } td { (key) } td.number { (it.bytes) }
-                        td { (time(it.at, None)) } td { (it.reason) }
-                        td { (links(acts, &wanted, key, &it.message)) }
-                    }
-                } }
+    let rows = html! {
+        @for it in set_aside {
+            @let key = it.key.as_deref().unwrap_or("");
+            tr {
+                td { (it.message) } td { (it.topic) } td { (key) } td.number { (it.bytes) }
+                td { (time(it.at, None)) } td { (it.reason) }
+                td { (links(acts, &wanted, key, &it.message)) }
             }
         }
-    }
+    };
+    let heads = [
+        "Message",
+        "Topic",
+        "Key",
+        "Bytes",
+        "Set aside",
+        "Reason",
+        "Acts",
+    ];
+    table("Messages that were set aside", &heads, &rows)
 }
 
 fn links(acts: Acts<'_>, wanted: &[MailAct], key: &str, message: &str) -> Markup {

@@ -8,12 +8,13 @@ use maud::{Markup, html};
 
 use super::{
     chart::chart,
-    layout::{ago, in_short, page},
+    layout::{ago, in_short, page, table},
 };
 use crate::{
     access::Person,
     chart::Minute,
     links::{Depth, with_search},
+    mailbox::Topic,
     overview::{Needy, Overview},
     search::name_of,
 };
@@ -52,28 +53,20 @@ fn needs_a_person(overview: &Overview) -> Markup {
 }
 
 fn table_of_needy(needy: &[Needy], overview: &Overview) -> Markup {
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Records that need a person" {
-            table {
-                thead { tr {
-                    th scope="col" { "State" } th scope="col" { "Operation" }
-                    th scope="col" { "Records" } th scope="col" { "Oldest" }
-                } }
-                tbody {
-                    @for it in needy {
-                        @let state = name_of(it.state);
-                        @let link = with_search("records", &[("state", state), ("operation", &it.operation)]);
-                        tr {
-                            td { (state) @if it.is_stream { " stream" } }
-                            td { a href=(link) { (it.operation) } }
-                            td.number { (it.count) }
-                            td { @if let Some(now) = overview.now { (ago(it.oldest, now)) } }
-                        }
-                    }
-                }
+    let rows = html! {
+        @for it in needy {
+            @let state = name_of(it.state);
+            @let link = with_search("records", &[("state", state), ("operation", &it.operation)]);
+            tr {
+                td { (state) @if it.is_stream { " stream" } }
+                td { a href=(link) { (it.operation) } }
+                td.number { (it.count) }
+                td { @if let Some(now) = overview.now { (ago(it.oldest, now)) } }
             }
         }
-    }
+    };
+    let heads = ["State", "Operation", "Records", "Oldest"];
+    table("Records that need a person", &heads, &rows)
 }
 
 fn topics(overview: &Overview) -> Markup {
@@ -83,28 +76,24 @@ fn topics(overview: &Overview) -> Markup {
             @match &overview.topics {
                 Err(error) => p role="alert" { "The outbox did not answer: " (error) },
                 Ok(topics) if topics.is_empty() => p { "No message waits." },
-                Ok(topics) => div.wide tabindex="0" role="region" aria-label="Topics of the outbox" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "Topic" } th scope="col" { "Waiting" }
-                            th scope="col" { "Oldest" } th scope="col" { "Parked keys" }
-                        } }
-                        tbody {
-                            @for topic in topics {
-                                tr {
-                                    td { (topic.name) }
-                                    td.number { (topic.pending) @if topic.is_capped { ", or more" } }
-                                    td { (in_short(topic.oldest)) }
-                                    td.number { (topic.blocked_keys) }
-                                }
-                            }
-                        }
-                    }
-                },
+                Ok(topics) => (table_of_topics(topics)),
             }
             p { a href="outbox" { "Parked keys, and messages that were set aside" } }
         }
     }
+}
+
+fn table_of_topics(topics: &[Topic]) -> Markup {
+    let rows = html! {
+        @for topic in topics { tr {
+            td { (topic.name) }
+            td.number { (topic.pending) @if topic.is_capped { ", or more" } }
+            td { (in_short(topic.oldest)) }
+            td.number { (topic.blocked_keys) }
+        } }
+    };
+    let heads = ["Topic", "Waiting", "Oldest", "Parked keys"];
+    table("Topics of the outbox", &heads, &rows)
 }
 
 fn health(health: &Health) -> Markup {
@@ -139,26 +128,23 @@ fn protected(operations: &[Operation], changes: &[OperationChange]) -> Markup {
             @if operations.is_empty() {
                 p { "None is known yet." }
             } @else {
-                div.wide tabindex="0" role="region" aria-label="Operations" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "Operation" } th scope="col" { "Key" } th scope="col" { "Scope" }
-                            th scope="col" { "Answers for" } th scope="col" { "After a crash" }
-                        } }
-                        tbody {
-                            @for it in operations {
-                                tr {
-                                    td { a href=(with_search("records", &[("operation", it.name)])) { (it.name) } }
-                                    td { code { (it.key.unwrap_or("the arguments")) } }
-                                    td { code { (it.scope.unwrap_or("-")) } }
-                                    td { @match it.ttl { Some(ttl) => (in_short(ttl)), None => "as the handle says" } }
-                                    td { @match it.on_crash { Some(on_crash) => (format!("{on_crash:?}")), None => "as the handle says" } }
-                                }
-                            }
-                        }
-                    }
-                }
+                (table_of_operations(operations))
             }
         }
     }
+}
+
+fn table_of_operations(operations: &[Operation]) -> Markup {
+    const OF_HANDLE: &str = "as the handle says";
+    let rows = html! {
+        @for it in operations { tr {
+            td { a href=(with_search("records", &[("operation", it.name)])) { (it.name) } }
+            td { code { (it.key.unwrap_or("the arguments")) } }
+            td { code { (it.scope.unwrap_or("-")) } }
+            td { (it.ttl.map_or(OF_HANDLE.to_owned(), in_short)) }
+            td { (it.on_crash.map_or(OF_HANDLE.to_owned(), |it| format!("{it:?}"))) }
+        } }
+    };
+    let heads = ["Operation", "Key", "Scope", "Answers for", "After a crash"];
+    table("Operations", &heads, &rows)
 }

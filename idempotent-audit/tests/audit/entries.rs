@@ -233,11 +233,9 @@ async fn a_change_by_hand_leaves_an_entry<DB: Place>(shop: Shop<DB>) {
     let other = "UPDATE {p}records SET outcome = ";
     shop.done_by_hand(&format!("{other}{}", DB::bytes(b"8")))
         .await;
-    shop.done_by_hand("UPDATE {p}records SET state = 3, expires = 0")
-        .await;
-    shop.done_by_hand("UPDATE {p}records SET expires = 1, holder = 'somebody'")
-        .await;
     for other in [
+        "state = 3, expires = 0",
+        "expires = 1, holder = 'somebody'",
         "outcome_kind = 3",
         "outcome_schema = 7",
         "operation = 'other'",

@@ -1,8 +1,7 @@
 //! Old entries are pruned, and the trail still holds. What is held stays.
 
-use std::io::Write as _;
-
 use idempotent_audit::{Audit, AuditError, DivergenceKind, Hold, Pruned};
+use idempotent_runtime::identity::RecordId;
 
 use crate::{
     harness::{Place, Shop},
@@ -33,7 +32,13 @@ async fn assert_holds(audit: &Audit, pruned: u64, when: &str) {
     );
 }
 
-/// Deletes the records with these keys, as a purge does when they have expired.
+/// The record of the first entry.
+async fn first_record<DB: Place>(shop: &Shop<DB>) -> RecordId {
+    let id = shop.entries().await[0].record.clone().expect("an id");
+    RecordId::from_bytes(id.try_into().expect("32 bytes"))
+}
+
+/// Deletes the records of this operation, as a purge does when they have expired.
 pub(crate) async fn forget<DB: Place>(shop: &Shop<DB>, operation: &str) {
     let expired = format!(
         "UPDATE {{p}}records SET expires = 0, purge_from = 0 WHERE operation = '{operation}'"
@@ -98,14 +103,8 @@ async fn outcomes_that_were_kept_go_with_their_entries<DB: Place>(shop: Shop<DB>
 
 async fn what_is_held_stays_until_it_is_released<DB: Place>(shop: Shop<DB>) {
     let (shop, audit) = sealed(shop).await;
-    let entries = shop.entries().await;
-    let id: [u8; 32] = entries[0]
-        .record
-        .clone()
-        .expect("an id")
-        .try_into()
-        .expect("an id");
-    let hold = || Hold::Record(idempotent_runtime::identity::RecordId::from_bytes(id));
+    let id = first_record(&shop).await;
+    let hold = || Hold::Record(id);
     let held = audit.hold(hold()).by("anna").because("case 17");
     held.await.expect("it is held");
     let holds = audit.holds().await.expect("they can be read");
@@ -127,7 +126,7 @@ async fn what_is_held_stays_until_it_is_released<DB: Place>(shop: Shop<DB>) {
     let kept = shop.entries().await;
     let kept: Vec<_> = kept
         .iter()
-        .filter(|it| it.record.as_deref() == Some(&id[..]))
+        .filter(|it| it.record.as_deref() == Some(id.as_bytes()))
         .collect();
     assert_eq!(
         kept.len(),
@@ -215,14 +214,8 @@ async fn a_pruning_that_was_cut_off_leaves_a_trail_that_holds<DB: Place>(shop: S
 
 async fn what_goes_beyond_a_pruning_is_found<DB: Place>(shop: Shop<DB>) {
     let (shop, audit) = sealed(shop).await;
-    let entries = shop.entries().await;
-    let id: [u8; 32] = entries[0]
-        .record
-        .clone()
-        .expect("an id")
-        .try_into()
-        .expect("an id");
-    let hold = Hold::Record(idempotent_runtime::identity::RecordId::from_bytes(id));
+    let (id, entries) = (first_record(&shop).await, shop.entries().await);
+    let hold = Hold::Record(id);
     audit
         .hold(hold)
         .because("a case")
@@ -294,5 +287,4 @@ async fn an_act_on_the_trail_needs_a_reason<DB: Place>(shop: Shop<DB>) {
         "{refused:?}"
     );
     assert_eq!(shop.entries().await.len(), before);
-    std::io::stdout().flush().expect("it is open");
 }

@@ -258,7 +258,8 @@ async fn a_second_person_approves(shop: Shop) {
     if shop.prefix().is_none() {
         assert_eq!(approved.code, 0, "{}", approved.all());
     } else {
-        // On a server she is one user, whatever name she says. The application knows whom it serves.
+        // On a server she is one user, whatever name she says. The application knows whom it
+        // serves.
         assert_eq!(approved.code, 4, "{}", approved.all());
         let audit = builder(&shop).await.four_eyes(&["idempotent"]);
         let audit = audit.connect().await.expect("it stands");

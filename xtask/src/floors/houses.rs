@@ -128,7 +128,7 @@ pub(super) const HOUSES: &[House] = &[
             &["trail"],
             &["audit"],
             &["act"],
-            &["approval", "retention"],
+            &["approval", "reading", "retention"],
         ],
         known: &[],
         features: &[],
