@@ -8,7 +8,7 @@ use idempotent_runtime::{
 };
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::mailbox::{Mailbox, Topic};
+use crate::outbox::{AnyOutbox, Topic};
 
 /// How old an overview may be.
 const FRESH: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ impl Cache {
     pub(crate) async fn get(
         &self,
         idem: &Idempotency,
-        outbox: Option<&dyn Mailbox>,
+        outbox: Option<&dyn AnyOutbox>,
     ) -> Arc<Overview> {
         let mut last = self.0.lock().await;
         if let Some((read, overview)) = &*last
@@ -63,7 +63,7 @@ impl Cache {
 }
 
 impl Overview {
-    async fn read(idem: &Idempotency, outbox: Option<&dyn Mailbox>) -> Self {
+    async fn read(idem: &Idempotency, outbox: Option<&dyn AnyOutbox>) -> Self {
         let needy = idem.records().attention();
         let (page, health) = tokio::join!(needy.page(MOST), idem.health());
         let topics = match outbox {

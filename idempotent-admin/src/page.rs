@@ -9,8 +9,8 @@ use crate::{
     access::Access,
     approvals::Approvals,
     chart::CallChart,
-    mailbox::Mailbox,
     origin,
+    outbox::AnyOutbox,
     overview::Cache,
     token::{Secret, Subject},
 };
@@ -40,7 +40,7 @@ pub struct Page {
     pub(crate) secret: Secret,
     origins: Vec<String>,
     pub(crate) access: Arc<dyn Access>,
-    pub(crate) outbox: Option<Arc<dyn Mailbox>>,
+    pub(crate) outbox: Option<Arc<dyn AnyOutbox>>,
     pub(crate) approvals: Option<Arc<dyn Approvals>>,
     pub(crate) chart: Option<CallChart>,
     pub(crate) changes: Vec<OperationChange>,

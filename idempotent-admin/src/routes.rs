@@ -20,11 +20,12 @@ use crate::{
     acts,
     chart::CallChart,
     links::Depth,
-    mail,
+    outbox_acts,
     page::Page,
+    proposals,
     replies::{file, guarded, html, moved},
     search::Search,
-    seconds, views,
+    views,
 };
 
 /// How many records a list shows.
@@ -43,10 +44,13 @@ impl Page {
             .route("/records", get(records))
             .route("/records/{id}", get(record))
             .route("/records/{id}/{act}", get(acts::form).post(acts::done))
-            .route("/outbox", get(mail::list))
-            .route("/outbox/{act}", get(mail::form).post(mail::done))
-            .route("/approvals", get(seconds::list))
-            .route("/approvals/{number}", post(seconds::approve))
+            .route("/outbox", get(outbox_acts::list))
+            .route(
+                "/outbox/{act}",
+                get(outbox_acts::form).post(outbox_acts::done),
+            )
+            .route("/approvals", get(proposals::list))
+            .route("/approvals/{number}", post(proposals::approve))
             .layer(DefaultBodyLimit::max(acts::MOST))
             .route_layer(from_fn_with_state(Arc::clone(&page), allowed));
         let style = || async { file("text/css; charset=utf-8", include_str!("style.css")) };

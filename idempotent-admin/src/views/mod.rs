@@ -6,15 +6,15 @@ mod layout;
 mod list;
 mod outbox;
 mod overview;
+mod proposals;
 mod record;
-mod seconds;
 
 pub(crate) use self::{
     act::{Wanted, ended, form, not_here},
     layout::{failed, missing, refused},
     list::{list, no_list},
-    outbox::{mail_form, mailed, no_outbox, outbox},
+    outbox::{no_outbox, outbox, outbox_ended, outbox_form},
     overview::overview,
+    proposals::{proposal_ended, proposals},
     record::record,
-    seconds::{proposals, seconded},
 };

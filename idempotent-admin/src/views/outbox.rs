@@ -6,11 +6,11 @@ use super::layout::{in_short, page, table, time};
 use crate::{
     access::Person,
     links::{Depth, with_search},
-    mailbox::{MailAct, ParkedKey, SetAside, Target},
+    outbox::{OutboxAct, ParkedKey, SetAside, Target},
 };
 
 /// The acts that the person may do, by their names in links.
-type Acts<'a> = &'a [(&'static str, MailAct)];
+type Acts<'a> = &'a [(&'static str, OutboxAct)];
 
 pub(crate) fn outbox(
     person: &Person,
@@ -31,7 +31,7 @@ pub(crate) fn outbox(
 }
 
 fn table_of_keys(acts: Acts<'_>, parked: &[ParkedKey]) -> Markup {
-    let wanted = [MailAct::Resume, MailAct::Discard];
+    let wanted = [OutboxAct::Resume, OutboxAct::Discard];
     let rows = html! {
         @for it in parked { tr {
             td { (it.key) } td { (it.topic) } td { (in_short(it.since)) }
@@ -44,7 +44,7 @@ fn table_of_keys(acts: Acts<'_>, parked: &[ParkedKey]) -> Markup {
 }
 
 fn table_of_messages(acts: Acts<'_>, set_aside: &[SetAside]) -> Markup {
-    let wanted = [MailAct::Resend, MailAct::Delete];
+    let wanted = [OutboxAct::Resend, OutboxAct::Delete];
     let rows = html! {
         @for it in set_aside {
             @let key = it.key.as_deref().unwrap_or("");
@@ -67,7 +67,7 @@ fn table_of_messages(acts: Acts<'_>, set_aside: &[SetAside]) -> Markup {
     table("Messages that were set aside", &heads, &rows)
 }
 
-fn links(acts: Acts<'_>, wanted: &[MailAct], key: &str, message: &str) -> Markup {
+fn links(acts: Acts<'_>, wanted: &[OutboxAct], key: &str, message: &str) -> Markup {
     html! {
         @for (name, act) in acts.iter().filter(|(_, act)| wanted.contains(act)) {
             @let about = [("key", key), ("message", message)];
@@ -76,28 +76,28 @@ fn links(acts: Acts<'_>, wanted: &[MailAct], key: &str, message: &str) -> Markup
     }
 }
 
-fn title(act: MailAct) -> &'static str {
+fn title(act: OutboxAct) -> &'static str {
     match act {
-        MailAct::Resume => "Resume",
-        MailAct::Discard => "Set aside",
-        MailAct::Resend => "Send again",
-        MailAct::Delete => "Delete",
+        OutboxAct::Resume => "Resume",
+        OutboxAct::Discard => "Set aside",
+        OutboxAct::Resend => "Send again",
+        OutboxAct::Delete => "Delete",
     }
 }
 
-fn will(act: MailAct) -> &'static str {
+fn will(act: OutboxAct) -> &'static str {
     match act {
-        MailAct::Resume => "The key goes on with its oldest message.",
-        MailAct::Discard => "The message is set aside, and the key goes on behind it.",
-        MailAct::Resend => "The message is sent again, behind all that its key has now.",
-        MailAct::Delete => "The message is deleted for good.",
+        OutboxAct::Resume => "The key goes on with its oldest message.",
+        OutboxAct::Discard => "The message is set aside, and the key goes on behind it.",
+        OutboxAct::Resend => "The message is sent again, behind all that its key has now.",
+        OutboxAct::Delete => "The message is deleted for good.",
     }
 }
 
 /// The form of an act.
-pub(crate) fn mail_form(
+pub(crate) fn outbox_form(
     person: &Person,
-    (name, act): (&str, MailAct),
+    (name, act): (&str, OutboxAct),
     target: Target<'_>,
     token: &str,
 ) -> Markup {
@@ -122,7 +122,7 @@ pub(crate) fn mail_form(
 }
 
 /// An act that ended, or could not be done.
-pub(crate) fn mailed(person: &Person, text: &str, is_done: bool) -> Markup {
+pub(crate) fn outbox_ended(person: &Person, text: &str, is_done: bool) -> Markup {
     let content = html! {
         @if is_done { p role="status" { (text) } } @else { p role="alert" { (text) } }
         p { a href="../outbox" { "Back to the outbox" } }

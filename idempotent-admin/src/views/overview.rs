@@ -14,7 +14,7 @@ use crate::{
     access::Person,
     chart::Minute,
     links::{Depth, with_search},
-    mailbox::Topic,
+    outbox::Topic,
     overview::{Needy, Overview},
     search::name_of,
 };

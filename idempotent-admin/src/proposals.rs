@@ -29,7 +29,10 @@ pub(crate) struct Sent {
 }
 
 fn answer(person: &Person, status: StatusCode, text: &str) -> Response {
-    html(status, views::seconded(person, text, status.is_success()))
+    html(
+        status,
+        views::proposal_ended(person, text, status.is_success()),
+    )
 }
 
 /// The subject of the token of an approval.

@@ -45,7 +45,7 @@ pub(crate) struct SetAside {
 
 /// The act of a person on an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MailAct {
+pub(crate) enum OutboxAct {
     /// A parked key goes on with its oldest message.
     Resume,
     /// The oldest message of a parked key is set aside.
@@ -75,31 +75,31 @@ pub(crate) struct Signed<'a> {
 }
 
 #[async_trait]
-pub(crate) trait Mailbox: Send + Sync {
+pub(crate) trait AnyOutbox: Send + Sync {
     async fn topics(&self) -> Result<Vec<Topic>, Error>;
     async fn parked(&self) -> Result<Vec<ParkedKey>, Error>;
     async fn set_aside(&self) -> Result<Vec<SetAside>, Error>;
     /// Returns whether anything was changed.
     async fn act(
         &self,
-        act: MailAct,
+        act: OutboxAct,
         target: Target<'_>,
         signed: Signed<'_>,
     ) -> Result<bool, Error>;
 }
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-mod outbox {
+mod sql {
     use async_trait::async_trait;
     use idempotent_runtime::{
         Error,
         outbox::{Outbox, OutboxDatabase},
     };
 
-    use super::{MOST, MailAct, Mailbox, ParkedKey, SetAside, Signed, Target, Topic};
+    use super::{AnyOutbox, MOST, OutboxAct, ParkedKey, SetAside, Signed, Target, Topic};
 
     #[async_trait]
-    impl<DB: OutboxDatabase> Mailbox for Outbox<DB> {
+    impl<DB: OutboxDatabase> AnyOutbox for Outbox<DB> {
         async fn topics(&self) -> Result<Vec<Topic>, Error> {
             let topics = Self::topics(self).await?.into_iter();
             let topics = topics.map(|it| Topic {
@@ -140,18 +140,18 @@ mod outbox {
 
         async fn act(
             &self,
-            act: MailAct,
+            act: OutboxAct,
             Target { key, message }: Target<'_>,
             Signed { by, because }: Signed<'_>,
         ) -> Result<bool, Error> {
             match act {
                 // Not at another message, which the person has not seen.
-                MailAct::Resume if !is_parked_at(self, key, message).await? => return Ok(false),
-                MailAct::Resume => return self.resume(key).by(by).because(because).await,
-                MailAct::Discard => {
+                OutboxAct::Resume if !is_parked_at(self, key, message).await? => return Ok(false),
+                OutboxAct::Resume => return self.resume(key).by(by).because(because).await,
+                OutboxAct::Discard => {
                     return self.discard(key, message).by(by).because(because).await;
                 }
-                MailAct::Resend | MailAct::Delete => {}
+                OutboxAct::Resend | OutboxAct::Delete => {}
             }
             let messages = self.rejected().id(message).await?;
             // The newest one, where a message was set aside twice.
@@ -159,7 +159,7 @@ mod outbox {
                 return Ok(false);
             };
             match act {
-                MailAct::Resend => self.send_again(&rejected).by(by).because(because).await,
+                OutboxAct::Resend => self.send_again(&rejected).by(by).because(because).await,
                 _ => {
                     self.discard_rejected(&rejected)
                         .by(by)

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
-    mailbox::{MailAct, Mailbox, Signed, Target},
+    outbox::{AnyOutbox, OutboxAct, Signed, Target},
     page::Page,
     replies::html,
     token::Subject,
@@ -24,15 +24,15 @@ use crate::{
 };
 
 /// The names of the acts in links, and the rights for them.
-const ACTS: [(&str, MailAct, Act); 4] = [
-    ("resume", MailAct::Resume, Act::OutboxResume),
-    ("discard", MailAct::Discard, Act::OutboxDiscard),
-    ("resend", MailAct::Resend, Act::OutboxResend),
-    ("delete", MailAct::Delete, Act::OutboxDiscard),
+const ACTS: [(&str, OutboxAct, Act); 4] = [
+    ("resume", OutboxAct::Resume, Act::OutboxResume),
+    ("discard", OutboxAct::Discard, Act::OutboxDiscard),
+    ("resend", OutboxAct::Resend, Act::OutboxResend),
+    ("delete", OutboxAct::Delete, Act::OutboxDiscard),
 ];
 
 /// The acts that a person may do.
-pub(crate) fn may(person: &Person) -> impl Iterator<Item = (&'static str, MailAct)> {
+pub(crate) fn may(person: &Person) -> impl Iterator<Item = (&'static str, OutboxAct)> {
     let acts = ACTS.into_iter().filter(|(_, _, right)| person.may(*right));
     acts.map(|(name, act, _)| (name, act))
 }
@@ -80,7 +80,7 @@ fn away(person: &Person, error: &Error) -> Response {
     let text = format!("The outbox did not answer: {error}");
     html(
         StatusCode::SERVICE_UNAVAILABLE,
-        views::mailed(person, &text, false),
+        views::outbox_ended(person, &text, false),
     )
 }
 
@@ -89,7 +89,7 @@ fn find<'a>(
     page: &'a Page,
     person: &Person,
     act: &str,
-) -> Result<(&'static str, MailAct, &'a dyn Mailbox), NotHere> {
+) -> Result<(&'static str, OutboxAct, &'a dyn AnyOutbox), NotHere> {
     let found = ACTS.into_iter().find(|(name, ..)| *name == act);
     let (Some((name, act, right)), Some(outbox)) = (found, page.outbox.as_deref()) else {
         return Err(NotHere::Missing);
@@ -116,17 +116,20 @@ impl NotHere {
 }
 
 fn refused(person: &Person, text: &str) -> Response {
-    html(StatusCode::FORBIDDEN, views::mailed(person, text, false))
+    html(
+        StatusCode::FORBIDDEN,
+        views::outbox_ended(person, text, false),
+    )
 }
 
 /// The subject of a token: the key stands in the place of a record, and the message in that of a
 /// version.
-fn subject<'a>(person: &'a Person, act: MailAct, key: &'a str, message: &'a str) -> Subject<'a> {
+fn subject<'a>(person: &'a Person, act: OutboxAct, key: &'a str, message: &'a str) -> Subject<'a> {
     let act = match act {
-        MailAct::Resume => "outbox resume",
-        MailAct::Discard => "outbox discard",
-        MailAct::Resend => "outbox resend",
-        MailAct::Delete => "outbox delete",
+        OutboxAct::Resume => "outbox resume",
+        OutboxAct::Discard => "outbox discard",
+        OutboxAct::Resend => "outbox resend",
+        OutboxAct::Delete => "outbox delete",
     };
     Subject {
         person: person.name(),
@@ -157,7 +160,7 @@ pub(crate) async fn form(
     };
     html(
         StatusCode::OK,
-        views::mail_form(&person, (name, act), target, &token),
+        views::outbox_form(&person, (name, act), target, &token),
     )
 }
 
@@ -177,7 +180,7 @@ pub(crate) async fn done(
         Ok(Form(sent)) => sent,
         Err(why) => {
             let text = "This is no form of this page.";
-            return html(why.status(), views::mailed(&person, text, false));
+            return html(why.status(), views::outbox_ended(&person, text, false));
         }
     };
     let subject = subject(&person, act, &sent.key, &sent.message);
@@ -186,7 +189,10 @@ pub(crate) async fn done(
     }
     if sent.reason.trim().is_empty() {
         let text = "Nothing was changed: the reason is empty.";
-        return html(StatusCode::BAD_REQUEST, views::mailed(&person, text, false));
+        return html(
+            StatusCode::BAD_REQUEST,
+            views::outbox_ended(&person, text, false),
+        );
     }
     let target = Target {
         key: &sent.key,
@@ -215,5 +221,8 @@ pub(crate) async fn done(
             format!("It is not known whether it was done. Look at the list. {error}"),
         ),
     };
-    html(status, views::mailed(&person, &text, status.is_success()))
+    html(
+        status,
+        views::outbox_ended(&person, &text, status.is_success()),
+    )
 }
