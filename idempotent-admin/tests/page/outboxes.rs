@@ -42,6 +42,16 @@ struct Post {
     _folder: TempDir,
 }
 
+/// Runs a relay whose publisher refuses everything, until the key is parked.
+async fn park(outbox: &Outbox<Sqlite>) {
+    let relay = outbox.relay(Unwilling).budget(1).start().await;
+    let relay = relay.expect("it starts");
+    while outbox.parked().await.expect("a list").is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    relay.stop().await;
+}
+
 /// An outbox with two messages of one key, of which the first one is refused.
 async fn post() -> Post {
     let folder = tempfile::tempdir().expect("a folder");
@@ -62,16 +72,7 @@ async fn post() -> Post {
             .expect("it waits");
     }
     transaction.commit().await.expect("it stands");
-    let relay = outbox
-        .relay(Unwilling)
-        .budget(1)
-        .start()
-        .await
-        .expect("it starts");
-    while outbox.parked().await.expect("a list").is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    relay.stop().await;
+    park(&outbox).await;
     let app = Page::new(idem, access).outbox(&outbox).router();
     Post {
         app,
@@ -120,6 +121,24 @@ async fn a_parked_key_goes_on_or_its_message_is_set_aside() {
         StatusCode::CONFLICT,
         "another message is first"
     );
+}
+
+#[tokio::test]
+async fn a_key_is_resumed_only_at_the_message_that_was_seen() {
+    let post = post().await;
+    let list = get(&post.app, "/outbox").await;
+    let form = opened(&post, &list, "resume").await.with("reason", "r");
+    let first = post.outbox.parked().await.expect("a list").remove(0);
+    let discard = post.outbox.discard(&first.key, &first.id);
+    assert_eq!(discard.because("r").await, Ok(true));
+    park(&post.outbox).await;
+    let moved = form.send(&post.app).await;
+    assert_eq!(
+        moved.status,
+        StatusCode::CONFLICT,
+        "another message is first"
+    );
+    assert_eq!(post.outbox.parked().await.expect("a list").len(), 1);
 }
 
 #[tokio::test]
