@@ -33,6 +33,7 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
             item += 1;
             let key = item.to_string();
             let (runs, mut calls) = (AtomicU32::new(0), 0);
+            until_all_are_back(&shop).await;
             proxy.cut_after(message, cut);
             let placed = loop {
                 calls += 1;
@@ -62,6 +63,13 @@ async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>
     proxy.cancel_cut();
     assert_eq!(shop.orders().await, Vec::from_iter(1..=item));
     shop.pool().close().await;
+}
+
+/// A connection comes back a moment after its call, and until then it may still send a message.
+async fn until_all_are_back<S: Shop<Database: SqlDatabase>>(shop: &S) {
+    while shop.pool().num_idle() < shop.pool().size() as usize {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,11 +133,8 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
     let commit = commit_message(&shop, &proxy).await;
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nowhere = nowhere.local_addr().expect("an address");
-    // A connection comes back a moment after its call, and one that is open already goes by no new
-    // address.
-    while shop.pool().num_idle() < shop.pool().size() as usize {
-        tokio::task::yield_now().await;
-    }
+    // A connection that is open already goes by no new address.
+    until_all_are_back(&shop).await;
     let open: Vec<_> = std::iter::from_fn(|| shop.pool().try_acquire()).collect();
     let cut = || {
         proxy.cut_after(commit, Disconnect::BeforeAnswer);
