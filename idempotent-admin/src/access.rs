@@ -5,6 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::request::Parts;
 
+use crate::trail::Verification;
+
 /// Decides for each request which person sends it.
 ///
 /// The page has no login of its own: the application that serves it has one, or a proxy in front of
@@ -29,10 +31,12 @@ where
     }
 }
 
-/// An act on a record, for which a person needs a right.
+/// An act for which a person needs a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Act {
+    /// Reads the outcome of a record.
+    Reveal,
     /// Says how a call ended.
     Settle,
     /// Has a parked call tried again.
@@ -57,7 +61,8 @@ pub enum Act {
 
 impl Act {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
+        Self::Reveal,
         Self::Settle,
         Self::Resume,
         Self::Undo,
@@ -76,14 +81,19 @@ impl Act {
 pub struct Person {
     name: Arc<str>,
     acts: Vec<Act>,
+    /// The last verification of the audit, which every page shows.
+    verification: Option<Verification>,
 }
 
 impl Person {
     /// Makes a person with this name, who may read everything but outcomes.
     #[must_use]
     pub fn reader(name: impl Into<Arc<str>>) -> Self {
-        let (name, acts) = (name.into(), Vec::new());
-        Self { name, acts }
+        Self {
+            name: name.into(),
+            acts: Vec::new(),
+            verification: None,
+        }
     }
 
     /// Lets the person do these, too.
@@ -91,6 +101,16 @@ impl Person {
     pub fn with(mut self, acts: impl IntoIterator<Item = Act>) -> Self {
         self.acts.extend(acts);
         self
+    }
+
+    /// The person of a request that is answered beside this verification.
+    pub(crate) fn sees(mut self, verification: Option<Verification>) -> Self {
+        self.verification = verification;
+        self
+    }
+
+    pub(crate) fn verification(&self) -> Option<&Verification> {
+        self.verification.as_ref()
     }
 
     /// Returns whether the person may do this.

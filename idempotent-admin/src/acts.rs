@@ -1,6 +1,7 @@
 //! Acts on a record: shown, asked about, and done only to the version that was seen.
 
 mod carry_out;
+mod ended;
 
 use std::sync::Arc;
 
@@ -14,18 +15,18 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode};
 use idempotent_runtime::{
-    BoxError, Error, Moved, NotSettled, identity::RecordId, operate::Explanation, record::Version,
+    Error, NotSettled, identity::RecordId, operate::Explanation, record::Version,
 };
 use serde::Deserialize;
 
-use self::carry_out::carry_out;
+pub(crate) use self::ended::{Ended, end};
 use crate::{
     access::Person,
     page::Page,
     record_act::RecordAct,
     replies::html,
     token::Subject,
-    views::{self, Wanted},
+    views::{self, Wanted, title},
 };
 
 /// How large a form may be.
@@ -44,6 +45,17 @@ pub(crate) struct Sent {
     step: String,
 }
 
+impl Sent {
+    /// A form without a value: *done*, where it has ways.
+    pub(crate) fn as_done(reason: &str) -> Self {
+        Self {
+            how: "done".to_owned(),
+            reason: reason.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// The step that a form is about.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -52,13 +64,18 @@ pub(crate) struct About {
 }
 
 /// The record and the act of a path, and the step, if the act is on one.
-struct Place {
+pub(crate) struct Place {
     id: RecordId,
     act: RecordAct,
     step: Option<RecordId>,
 }
 
 impl Place {
+    pub(crate) fn of_record(id: RecordId, act: RecordAct) -> Self {
+        let step = None;
+        Self { id, act, step }
+    }
+
     /// Fails for a path that names none, and for a person who may not.
     fn find(person: &Person, (id, act): (&str, &str), step: &str) -> Result<Self, NotHere> {
         let id = id.parse().map_err(|_| NotHere::Missing)?;
@@ -95,7 +112,7 @@ impl Place {
         let id = self.id.to_hex();
         html(
             status,
-            views::ended(person, self.act, &id, text, status.is_success()),
+            views::ended(person, title(self.act), &id, text, status.is_success()),
         )
     }
 }
@@ -115,7 +132,8 @@ impl NotHere {
     }
 }
 
-fn refused(person: &Person, text: &str) -> Response {
+/// The answer for a person without the right, and for a form of another page.
+pub(crate) fn refused(person: &Person, text: &str) -> Response {
     html(StatusCode::FORBIDDEN, views::not_here(person, text))
 }
 
@@ -133,7 +151,7 @@ pub(crate) async fn form(
     };
     match page.idem.explain(place.id).await {
         Ok(story) => shown(&page, &person, &place, &story, (&Wanted::default(), None)),
-        Err(error) => failed(&person, &place, &error),
+        Err(error) => failed(&person, &place.id.to_hex(), &error),
     }
 }
 
@@ -202,8 +220,8 @@ pub(crate) async fn done(
     let Some(version) = version_of(&sent.version) else {
         return NotHere::Missing.answer(&person);
     };
-    let result = carry_out(&page.idem, &person, &place, &sent, version).await;
-    answered(&page, &person, &place, sent, result).await
+    let ended = end(&page, &person, &place, &sent, version).await;
+    answered(&page, &person, &place, sent, ended).await
 }
 
 /// The page after an act.
@@ -212,18 +230,11 @@ async fn answered(
     person: &Person,
     place: &Place,
     sent: Sent,
-    result: Result<(), BoxError>,
+    ended: Ended,
 ) -> Response {
-    let error = match result {
-        Ok(()) => return place.answer(person, StatusCode::OK, "Done. The store has the reason."),
-        Err(error) => error,
-    };
-    if let Some(proposed) = proposed(page, person, place, (&sent, &*error)).await {
-        return proposed;
-    }
-    let text = error.to_string();
-    let (status, text) = match error.downcast_ref::<Error>() {
-        Some(Error::InvalidPolicy(why)) => {
+    let (status, text) = match ended {
+        Ended::Done => (StatusCode::OK, "Done. The store has the reason.".to_owned()),
+        Ended::Invalid(why) => {
             let wanted = Wanted {
                 how: sent.how,
                 value: sent.value,
@@ -232,86 +243,53 @@ async fn answered(
             };
             return match page.idem.explain(place.id).await {
                 Ok(story) => shown(page, person, place, &story, (&wanted, Some(why))),
-                Err(error) => failed(person, place, &error),
+                Err(error) => failed(person, &place.id.to_hex(), &error),
             };
         }
-        Some(Error::Moved { moved, .. }) => (StatusCode::CONFLICT, who_moved(moved)),
-        Some(Error::NotSettled { .. }) => {
-            (StatusCode::CONFLICT, format!("Nothing was changed: {text}"))
-        }
-        Some(Error::Store(_)) | None => (
+        Ended::Moved(text) => (
+            StatusCode::CONFLICT,
+            format!("Nothing was changed. The record has moved since you saw it: {text}."),
+        ),
+        Ended::Refused(text) => (StatusCode::CONFLICT, format!("Nothing was changed: {text}")),
+        Ended::Unknown(text) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("It is not known whether it was done. Look at the record. {text}"),
         ),
-        Some(_) => (
-            StatusCode::BAD_REQUEST,
-            format!("Nothing was changed: {text}"),
+        Ended::Proposed => (
+            StatusCode::ACCEPTED,
+            "Nothing was changed yet. It is proposed now: another person has to approve it within 24 hours, and then you do it once more.".to_owned(),
+        ),
+        Ended::NotProposed(error) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("Nothing was changed. A second person has to approve it, and it could not be proposed: {error}"),
         ),
     };
     place.answer(person, status, &text)
 }
 
-/// The answer where the database wants a second person: the act becomes a proposal.
-async fn proposed(
-    page: &Page,
-    person: &Person,
-    place: &Place,
-    (sent, error): (&Sent, &(dyn std::error::Error + Send + Sync + 'static)),
-) -> Option<Response> {
-    let approvals = page.approvals.as_ref()?;
-    let proposal = approvals.refused(error)?;
-    let (by, reason) = (person.name(), sent.reason.as_str());
-    let all = approvals.list().await.unwrap_or_default();
-    let stands = all.iter().any(|it| it.text == proposal && it.by == by);
-    let proposed = match stands {
-        true => Ok(()),
-        false => approvals.propose(place.id, &proposal, (by, reason)).await,
-    };
-    let (status, text) = match proposed {
-        Ok(()) => (
-            StatusCode::ACCEPTED,
-            "Nothing was changed yet. It is proposed now: another person has to approve it within 24 hours, and then you do it once more.".to_owned(),
-        ),
-        Err(error) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("Nothing was changed. A second person has to approve it, and it could not be proposed: {error}"),
-        ),
-    };
-    Some(place.answer(person, status, &text))
-}
-
-/// The person or the program that wrote the version that stands, and when.
-fn who_moved(moved: &Moved) -> String {
-    let who = match &moved.by {
-        Some(by) => by.to_string(),
-        None => format!("the process {}", moved.holder),
-    };
-    let when = moved.at.map(|at| format!(", at {at}")).unwrap_or_default();
-    format!(
-        "Nothing was changed. The record has moved since you saw it: it was written by {who}{when}."
-    )
-}
-
-fn failed(person: &Person, place: &Place, error: &Error) -> Response {
+/// The answer where a record could not be read.
+pub(crate) fn failed(person: &Person, id: &str, error: &Error) -> Response {
     match error {
         Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
         } => html(StatusCode::NOT_FOUND, views::missing(person)),
-        error => place.answer(
-            person,
-            StatusCode::SERVICE_UNAVAILABLE,
-            &format!("The store did not answer: {error}"),
-        ),
+        error => {
+            let text = format!("The store did not answer: {error}");
+            html(
+                StatusCode::SERVICE_UNAVAILABLE,
+                views::ended(person, "Not done", id, &text, false),
+            )
+        }
     }
 }
 
 /// A version as a form has it: 32 hexadecimal digits.
-fn text_of(version: Version) -> String {
+pub(crate) fn text_of(version: Version) -> String {
     format!("{:032x}", u128::from_be_bytes(version.to_bytes()))
 }
 
-fn version_of(text: &str) -> Option<Version> {
+pub(crate) fn version_of(text: &str) -> Option<Version> {
     let is_one = text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
     let number = is_one.then(|| u128::from_str_radix(text, 16).ok())??;
     Some(Version::from_u128(number))

@@ -3,7 +3,7 @@
 
 mod access;
 mod acts;
-mod approvals;
+mod bulk;
 mod chart;
 mod links;
 mod origin;
@@ -14,9 +14,11 @@ mod page;
 mod proposals;
 mod record_act;
 mod replies;
+mod reveal;
 mod routes;
 mod search;
 mod token;
+mod trail;
 mod views;
 
 pub use crate::{

@@ -7,12 +7,12 @@ use idempotent_runtime::{Idempotency, operate::OperationChange};
 
 use crate::{
     access::Access,
-    approvals::Approvals,
     chart::CallChart,
     origin,
     outbox::AnyOutbox,
     overview::Cache,
     token::{Secret, Subject},
+    trail::{AnyTrail, Verification},
 };
 
 /// A page for operators, over a handle.
@@ -41,7 +41,8 @@ pub struct Page {
     origins: Vec<String>,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) outbox: Option<Arc<dyn AnyOutbox>>,
-    pub(crate) approvals: Option<Arc<dyn Approvals>>,
+    pub(crate) trail: Option<Arc<dyn AnyTrail>>,
+    pub(crate) verification: Option<Arc<dyn Fn() -> Verification + Send + Sync>>,
     pub(crate) chart: Option<CallChart>,
     pub(crate) changes: Vec<OperationChange>,
     pub(crate) cache: Cache,
@@ -64,7 +65,8 @@ impl Page {
             has_secret: false,
             access: Arc::new(access),
             outbox: None,
-            approvals: None,
+            trail: None,
+            verification: None,
             chart: None,
             changes: Vec::new(),
             cache: Cache::default(),
@@ -85,13 +87,24 @@ impl Page {
         self
     }
 
-    /// Has a second person approve on this trail, which asks for
-    /// [`four_eyes`](idempotent_audit::AuditBuilder::four_eyes): an act that the database refuses
-    /// becomes a proposal, and another person approves it here. Then the act is done once more.
+    /// Shows the entries of each record on this trail.
+    ///
+    /// If the trail asks for [`four_eyes`](idempotent_audit::AuditBuilder::four_eyes), an act that
+    /// the database refuses becomes a proposal, and another person approves it here. Then the act
+    /// is done once more.
     #[cfg(feature = "audit")]
     #[cfg_attr(docsrs, doc(cfg(feature = "audit")))]
     pub fn audit(mut self, audit: &idempotent_audit::Audit) -> Self {
-        self.approvals = Some(Arc::new(audit.clone()));
+        self.trail = Some(Arc::new(audit.clone()));
+        self
+    }
+
+    /// Shows the last verification of this task on top of every page.
+    #[cfg(feature = "audit")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "audit")))]
+    pub fn verified(mut self, verifying: &idempotent_audit::VerifyTask) -> Self {
+        let verifications = verifying.verifications();
+        self.verification = Some(Arc::new(move || crate::trail::last(&verifications)));
         self
     }
 
@@ -102,6 +115,14 @@ impl Page {
         self
     }
 
+    /// Fails for a form that another site sends.
+    pub(crate) fn is_asked_by_itself(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+        match origin::is_own(headers, &self.origins) {
+            true => Ok(()),
+            false => Err("This request comes from another site."),
+        }
+    }
+
     /// Fails for a form that is not that of this page, of this person and of this subject, in words
     /// for the person.
     pub(crate) fn trusts(
@@ -110,9 +131,7 @@ impl Page {
         subject: Subject<'_>,
         token: &str,
     ) -> Result<(), &'static str> {
-        if !origin::is_own(headers, &self.origins) {
-            return Err("This request comes from another site.");
-        }
+        self.is_asked_by_itself(headers)?;
         match self.secret.made(subject, token) {
             true => Ok(()),
             false => Err("This form is too old, or another person's. Open it once more."),

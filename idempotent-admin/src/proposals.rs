@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
-    approvals::{NotApproved, Proposal},
     page::Page,
     replies::html,
     token::Subject,
+    trail::{NotApproved, Proposal},
     views,
 };
 
@@ -50,10 +50,10 @@ pub(crate) async fn list(
     Shared(page): Shared<Arc<Page>>,
     Extension(person): Extension<Person>,
 ) -> Response {
-    let Some(approvals) = &page.approvals else {
+    let Some(trail) = &page.trail else {
         return answer(&person, StatusCode::NOT_FOUND, "This page has no audit.");
     };
-    let proposals = match approvals.list().await {
+    let proposals = match trail.list().await {
         Ok(proposals) => proposals,
         Err(error) => {
             let text = format!("The audit did not answer: {error}");
@@ -79,7 +79,7 @@ pub(crate) async fn approve(
     headers: HeaderMap,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Response {
-    let Some(approvals) = &page.approvals else {
+    let Some(trail) = &page.trail else {
         return answer(&person, StatusCode::NOT_FOUND, "This page has no audit.");
     };
     let refused = |text| answer(&person, StatusCode::FORBIDDEN, text);
@@ -101,10 +101,7 @@ pub(crate) async fn approve(
         let text = "Nothing was changed: the reason is empty.";
         return answer(&person, StatusCode::BAD_REQUEST, text);
     }
-    match approvals
-        .approve(number, (person.name(), &sent.reason))
-        .await
-    {
+    match trail.approve(number, (person.name(), &sent.reason)).await {
         Ok(()) => {
             let text = "It is approved. The act can be done once more, as it was proposed.";
             answer(&person, StatusCode::OK, text)

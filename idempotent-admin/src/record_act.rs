@@ -30,6 +30,10 @@ impl RecordAct {
         Self::ALL.into_iter().filter(|act| *act != Self::Step)
     }
 
+    /// Those that can be done to many records at once: they need no value. A call is settled as
+    /// done.
+    pub(crate) const IN_BULK: [Self; 3] = [Self::Settle, Self::Resume, Self::Invalidate];
+
     /// The ways in which it may have ended, by their names in the form.
     pub(crate) fn ways(self) -> &'static [(&'static str, &'static str)] {
         const VALUE: (&str, &str) = ("value", "It happened, with this value.");

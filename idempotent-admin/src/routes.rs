@@ -13,23 +13,22 @@ use axum::{
     routing::{get, post},
 };
 use http::StatusCode;
-use idempotent_runtime::{Error, NotSettled, identity::RecordId};
+use idempotent_runtime::{Error, NotSettled, identity::RecordId, operate::Records};
 
 use crate::{
     access::Person,
-    acts,
+    acts, bulk,
     chart::CallChart,
     links::Depth,
     outbox_acts,
     page::Page,
     proposals,
     replies::{file, guarded, html, moved},
+    reveal,
     search::Search,
+    trail::Line,
     views,
 };
-
-/// How many records a list shows.
-const PAGE: u32 = 50;
 
 impl Page {
     /// Returns the router, for any path: `Router::new().nest("/admin", page.router())`.
@@ -43,7 +42,10 @@ impl Page {
             .route("/overview", get(overview))
             .route("/records", get(records))
             .route("/records/{id}", get(record))
+            .route("/records/{id}/reveal", post(reveal::revealed))
             .route("/records/{id}/{act}", get(acts::form).post(acts::done))
+            .route("/bulk", post(bulk::form))
+            .route("/bulk/{act}", post(bulk::done))
             .route("/outbox", get(outbox_acts::list))
             .route(
                 "/outbox/{act}",
@@ -71,6 +73,8 @@ async fn allowed(State(page): Shared, request: Request, next: Next) -> Response 
     let Some(person) = page.access.person(&parts).await else {
         return html(StatusCode::FORBIDDEN, views::refused());
     };
+    let verification = page.verification.as_ref().map(|last| last());
+    let person = person.sees(verification);
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(person);
     next.run(request).await
@@ -97,11 +101,7 @@ async fn overview(State(page): Shared, person: axum::Extension<Person>) -> Respo
         &person,
         &overview,
         (&operations, &page.changes),
-        (
-            page.outbox.is_some(),
-            page.approvals.is_some(),
-            hour.as_deref(),
-        ),
+        (page.outbox.is_some(), page.trail.is_some(), hour.as_deref()),
     );
     html(StatusCode::OK, shown)
 }
@@ -119,13 +119,25 @@ async fn records(
         Ok(records) => records,
         Err(why) => return refused_search(&person, &search, why),
     };
-    match records.page(PAGE).await {
+    match listed(&search, &records).await {
         Ok(listed) => html(StatusCode::OK, views::list(&person, &search, &listed)),
         Err(error) if Search::is_about_it(&error) => {
             refused_search(&person, &search, &error.to_string())
         }
         Err(error) => failed(&person, Depth::Top, &error),
     }
+}
+
+/// A page of a list. The first one has a count, too.
+async fn listed(search: &Search, records: &Records<'_>) -> Result<views::Listed, Error> {
+    let count = async {
+        match search.after.is_empty() {
+            true => records.count().await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let (page, count) = tokio::try_join!(records.page(search.shown()), count)?;
+    Ok(views::Listed { page, count })
 }
 
 fn refused_search(person: &Person, search: &Search, why: &str) -> Response {
@@ -141,13 +153,24 @@ async fn record(
         return html(StatusCode::NOT_FOUND, views::missing(&person));
     };
     match page.idem.explain(id).await {
-        Ok(story) => html(StatusCode::OK, views::record(&person, &story)),
+        Ok(story) => {
+            let token = reveal::token(&page, &person, id);
+            let timeline = timeline(&page, id).await;
+            let shown = views::record(&person, &story, (token.as_deref(), timeline));
+            html(StatusCode::OK, shown)
+        }
         Err(Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
         }) => html(StatusCode::NOT_FOUND, views::missing(&person)),
         Err(error) => failed(&person, Depth::Below, &error),
     }
+}
+
+/// The entries of a record, where there is a trail.
+async fn timeline(page: &Page, id: RecordId) -> Option<Result<Vec<Line>, String>> {
+    let timeline = page.trail.as_ref()?.timeline(id).await;
+    Some(timeline.map_err(|error| error.to_string()))
 }
 
 fn failed(person: &Person, depth: Depth, error: &Error) -> Response {

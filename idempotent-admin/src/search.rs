@@ -18,6 +18,8 @@ pub(crate) struct Search {
     pub(crate) scope: String,
     pub(crate) key: String,
     pub(crate) older_than: String,
+    /// How many records a page shows: 50, or as many as can be chosen at once.
+    pub(crate) show: String,
     /// The place where an earlier page ended.
     pub(crate) after: String,
 }
@@ -33,6 +35,9 @@ pub(crate) const STATES: [(&str, Option<State>); 8] = [
     ("parked", Some(State::Parked)),
     ("undoing", Some(State::Undoing)),
 ];
+
+/// The value of `show` for as many records as can be chosen at once.
+pub(crate) const MANY: &str = "500";
 
 /// The name of a state, as the search has it.
 pub(crate) fn name_of(state: State) -> &'static str {
@@ -84,6 +89,14 @@ impl Search {
         matches!(error, Error::InvalidKey { .. } | Error::InvalidPolicy(_))
     }
 
+    /// How many records a page shows.
+    pub(crate) fn shown(&self) -> u32 {
+        match self.show == MANY {
+            true => 500,
+            false => 50,
+        }
+    }
+
     /// The link to this search, from another place of the list.
     pub(crate) fn link(&self, after: &str) -> String {
         with_search(
@@ -94,6 +107,7 @@ impl Search {
                 ("scope", &self.scope),
                 ("key", &self.key),
                 ("older_than", &self.older_than),
+                ("show", &self.show),
                 ("after", after),
             ],
         )

@@ -114,8 +114,10 @@ pub(crate) trait TrailDatabase: Dialect + Words {
         Vec::new()
     }
 
-    /// The statement that makes the index by which entries are found that have no place yet.
-    fn open_index(names: &Names) -> String;
+    /// The statements that make the indexes: by one, entries are found that have no place yet, and
+    /// by the other the sealed ones of a record. A call pays nothing for the latter where an index
+    /// can be of some rows alone.
+    fn indexes(names: &Names) -> Vec<String>;
 
     /// The triggers of a source, and their functions.
     fn objects(names: &Names, source: Source) -> Vec<Object>;

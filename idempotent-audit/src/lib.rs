@@ -38,9 +38,11 @@ mod seal;
 mod source;
 mod standing;
 mod tables;
+mod timeline;
 mod trail;
 mod unaudited;
 mod verify;
+mod verifying;
 
 pub use crate::{
     act::TrailAct,
@@ -55,4 +57,6 @@ pub use crate::{
     reading::Verify,
     report::{Divergence, DivergenceKind, Report},
     retention::Prune,
+    timeline::TimelineEntry,
+    verifying::{Verifications, Verified, VerifyTask},
 };

@@ -52,7 +52,6 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
     leaf {bytes}
 ){options}"
         ),
-        DB::open_index(names),
         format!(
             "CREATE TABLE IF NOT EXISTS {seals} (
     batch {number} NOT NULL PRIMARY KEY,
@@ -94,6 +93,7 @@ pub(crate) fn tables<DB: TrailDatabase>(names: &Names) -> Vec<String> {
 ){options}"
         ),
     ];
+    all.extend(DB::indexes(names));
     all.extend(DB::helpers(names));
     all
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use idempotent_runtime::{__audit::Row as _, StoreError};
+use idempotent_runtime::{__audit::Row as _, StoreError, identity::RecordId};
 use sqlx::{Connection as _, Pool, pool::PoolConnection};
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     source::Source,
     standing::{LOOKING, check, damaged, store_id},
     tables::{roles, script},
+    timeline::{TimelineEntry, timeline},
     verify::{changeable_by, verify},
 };
 
@@ -40,6 +41,13 @@ pub(crate) trait Trail: Send + Sync {
     async fn seal(&self, names: &Names) -> Result<usize, AuditError>;
     async fn verify(&self, names: &Names, asked: &Asked) -> Result<Report, AuditError>;
     async fn changeable_by(&self, names: &Names) -> Result<Option<String>, AuditError>;
+    /// The newest entries of a record.
+    async fn timeline(
+        &self,
+        names: &Names,
+        id: RecordId,
+        limit: u32,
+    ) -> Result<Vec<TimelineEntry>, AuditError>;
     async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError>;
     async fn export(
         &self,
@@ -125,6 +133,17 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
         changeable_by::<DB>(&mut connection, names).await
+    }
+
+    async fn timeline(
+        &self,
+        names: &Names,
+        id: RecordId,
+        limit: u32,
+    ) -> Result<Vec<TimelineEntry>, AuditError> {
+        let mut connection = self.connection().await?;
+        let names = &names.at(DB::place(&mut connection, names).await?);
+        Ok(timeline::<DB>(&mut connection, names, id, limit).await?)
     }
 
     async fn anchor(&self, names: &Names) -> Result<Option<Anchor>, AuditError> {

@@ -184,7 +184,7 @@ pub use crate::{
     key::{KeyPart, KeyWriter, text},
     observe::{
         CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, OutboxEvent, Purged,
-        RecordChange, RecordEvent, Sample, StepEvent, StepOutcome, UnprotectedReason,
+        RecordChange, RecordEvent, RevealEvent, Sample, StepEvent, StepOutcome, UnprotectedReason,
     },
     operate::{Settle, SettleStep, Status, StoredOutcome},
     operation::Operation,

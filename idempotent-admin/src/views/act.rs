@@ -36,7 +36,7 @@ fn will(act: RecordAct) -> &'static str {
 }
 
 /// The title of an act.
-pub(super) fn title(act: RecordAct) -> &'static str {
+pub(crate) fn title(act: RecordAct) -> &'static str {
     match act {
         RecordAct::Settle => "Settle",
         RecordAct::Resume => "Resume",
@@ -111,18 +111,27 @@ fn value(act: RecordAct, wanted: &Wanted) -> Markup {
 }
 
 /// An act that ended, or could not be done.
-pub(crate) fn ended(
-    person: &Person,
-    act: RecordAct,
-    id: &str,
-    text: &str,
-    is_done: bool,
-) -> Markup {
+pub(crate) fn ended(person: &Person, title: &str, id: &str, text: &str, is_done: bool) -> Markup {
     let content = html! {
         @if is_done { p role="status" { (text) } } @else { p role="alert" { (text) } }
         p { a href={ "../" (id) } { "Back to the record" } }
     };
-    page(person, Depth::Lower, title(act), &content)
+    page(person, Depth::Lower, title, &content)
+}
+
+/// The outcome of a record; `None` if it has none that can be read.
+pub(crate) fn revealed(person: &Person, id: &str, outcome: Option<&str>) -> Markup {
+    let content = html! {
+        @match outcome {
+            Some(outcome) => {
+                div.wide tabindex="0" role="region" aria-label="Outcome" { pre { (outcome) } }
+                p { "The observers of this process have your name." }
+            }
+            None => p { "This record has no outcome." },
+        }
+        p { a href={ "../" (id) } { "Back to the record" } }
+    };
+    page(person, Depth::Lower, "Outcome", &content)
 }
 
 /// A request that does not come from a form of this page, or a person without the right.

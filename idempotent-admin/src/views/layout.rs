@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::Time;
 use maud::{DOCTYPE, Markup, html};
 
-use crate::{access::Person, links::Depth};
+use crate::{access::Person, links::Depth, trail::Verification};
 
 /// A page with its navigation.
 pub(super) fn page(person: &Person, depth: Depth, title: &str, content: &Markup) -> Markup {
@@ -23,8 +23,22 @@ pub(super) fn page(person: &Person, depth: Depth, title: &str, content: &Markup)
                     }
                     p.person { (person.name()) }
                 }
+                @if let Some(last) = person.verification() { (verification(last)) }
                 main #content { h1 { (title) } (content) }
             }
+        }
+    }
+}
+
+/// The last verification of the audit. One that does not hold is an alert.
+fn verification(last: &Verification) -> Markup {
+    let words = html! {
+        (last.text)
+        @if let Some(at) = last.at { " Verified: " (time(at, None)) "." }
+    };
+    html! {
+        aside.verification aria-label="Audit" {
+            @match last.holds { true => p { (words) }, false => p role="alert" { (words) } }
         }
     }
 }

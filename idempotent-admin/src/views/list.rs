@@ -1,20 +1,39 @@
 //! Lists of records.
 
-use idempotent_runtime::operate::{RecordPage, RecordRow};
+use idempotent_runtime::operate::{RecordCount, RecordPage, RecordRow};
 use maud::{Markup, html};
 
-use super::layout::{page, table, time};
+use super::{
+    act::title,
+    layout::{page, table, time},
+};
 use crate::{
     access::Person,
+    bulk::Chosen,
     links::Depth,
-    search::{STATES, Search, name_of},
+    record_act::RecordAct,
+    search::{MANY, STATES, Search, name_of},
 };
 
-pub(crate) fn list(person: &Person, search: &Search, listed: &RecordPage) -> Markup {
+/// A page of a list, and how many records there are, where that was counted.
+pub(crate) struct Listed {
+    pub(crate) page: RecordPage,
+    pub(crate) count: Option<RecordCount>,
+}
+
+pub(crate) fn list(
+    person: &Person,
+    search: &Search,
+    Listed {
+        page: listed,
+        count,
+    }: &Listed,
+) -> Markup {
     let content = html! {
         (form(search))
+        @if let Some(count) = count { p role="status" { (counted(*count)) } }
         @if listed.rows.is_empty() { p { "No record is like that, of " (listed.looked) " that were looked at." } }
-        @else { (records(listed)) }
+        @else { (choice(person, listed)) }
         @if listed.damaged > 0 {
             p role="alert" { (listed.damaged) " records cannot be read: other bytes stand there." }
         }
@@ -53,6 +72,12 @@ fn form(search: &Search) -> Markup {
             (field("scope", "Scope", &search.scope))
             (field("key", "Key", &search.key))
             (field("older_than", "Older than", &search.older_than))
+            label { "Show"
+                select name="show" {
+                    option value="" selected[search.show != MANY] { "50" }
+                    option value=(MANY) selected[search.show == MANY] { (MANY) }
+                }
+            }
             button type="submit" { "Search" }
         }
     }
@@ -62,9 +87,44 @@ fn field(name: &str, label: &str, value: &str) -> Markup {
     html! { label { (label) input type="text" name=(name) value=(value) autocomplete="off"; } }
 }
 
-fn records(listed: &RecordPage) -> Markup {
-    let rows = html! { @for row in &listed.rows { (line(row, listed)) } };
+fn counted(count: RecordCount) -> String {
+    let RecordCount { records, .. } = count;
+    match (count.is_capped, records) {
+        (true, _) => {
+            format!("{records} records among those that were looked at; there may be more.")
+        }
+        (false, 1) => "1 record.".to_owned(),
+        (false, _) => format!("{records} records."),
+    }
+}
+
+/// The records, and the acts on those that a person chooses. Each page begins without a choice.
+fn choice(person: &Person, listed: &RecordPage) -> Markup {
+    let acts = RecordAct::IN_BULK.into_iter();
+    let acts: Vec<_> = acts.filter(|act| person.may(act.right())).collect();
+    html! {
+        @if acts.is_empty() { (records(listed, false)) }
+        @else {
+            form.choice method="post" action="bulk" {
+                (records(listed, true))
+                p.acts {
+                    "With the chosen: "
+                    @for act in acts {
+                        button type="submit" name="act" value=(act.name()) {
+                            (if act == RecordAct::Settle { "Settle as done" } else { title(act) })
+                        }
+                        " "
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn records(listed: &RecordPage, can_choose: bool) -> Markup {
+    let rows = html! { @for row in &listed.rows { (line(row, listed, can_choose)) } };
     let heads = [
+        "Choose",
         "Record",
         "State",
         "Since",
@@ -73,13 +133,14 @@ fn records(listed: &RecordPage) -> Markup {
         "Key",
         "Holder",
     ];
-    table("Records", &heads, &rows)
+    table("Records", &heads[usize::from(!can_choose)..], &rows)
 }
 
-fn line(row: &RecordRow, listed: &RecordPage) -> Markup {
+fn line(row: &RecordRow, listed: &RecordPage, can_choose: bool) -> Markup {
     let id = row.id.to_hex();
     html! {
         tr {
+            @if can_choose { td { (choose(row)) } }
             td { a href={ "records/" (id) } { code { (id[..12]) } } }
             td { span.state.(name_of(row.state)) { (name_of(row.state)) } @if row.is_stream { " stream" } }
             td { (time(row.finished.unwrap_or(row.created), Some(listed.now))) }
@@ -88,5 +149,14 @@ fn line(row: &RecordRow, listed: &RecordPage) -> Markup {
             td { (row.key.as_deref().unwrap_or("-")) }
             td { (row.holder) }
         }
+    }
+}
+
+/// A stream has no act for many.
+fn choose(row: &RecordRow) -> Markup {
+    let chosen = Chosen::new(row.id, row.version).field();
+    let label = format!("Choose {}", &row.id.to_hex()[..12]);
+    html! {
+        @if !row.is_stream { input type="checkbox" name="record" value=(chosen) aria-label=(label); }
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::layout::{page, time};
-use crate::{access::Person, approvals::Proposal, links::Depth};
+use crate::{access::Person, links::Depth, trail::Proposal};
 
 /// The proposals; those that the person may approve have a token.
 pub(crate) fn proposals(person: &Person, all: &[(Proposal, Option<String>)]) -> Markup {

@@ -1,6 +1,7 @@
 //! One record.
 
 use idempotent_runtime::{
+    OutcomeKind,
     identity::RecordId,
     operate::{Explanation, Note, OutcomeSummary, RecordRow, State, StepRow},
     record::StepState,
@@ -9,24 +10,46 @@ use maud::{Markup, html};
 
 use super::{
     act::title,
-    layout::{page, time},
+    layout::{page, table, time},
 };
 use crate::{
     access::Person,
     links::{Depth, with_search},
     record_act::RecordAct,
     search::name_of,
+    trail::Line,
 };
 
-pub(crate) fn record(person: &Person, story: &Explanation) -> Markup {
+/// The page of a record. The token is for the form that reveals its outcome.
+pub(crate) fn record(
+    person: &Person,
+    story: &Explanation,
+    (token, timeline): (Option<&str>, Option<Result<Vec<Line>, String>>),
+) -> Markup {
     let content = html! {
         section { h2 { "Story" } @for sentence in &story.sentences { p { (sentence) } } }
         (acts(person, story))
         (facts(story))
+        @if let (Some(token), true) = (token, has_outcome(&story.row)) { (reveal(&story.row, token)) }
         @if !story.steps.is_empty() { (steps(person, story)) }
+        @if let Some(timeline) = &timeline { (entries(timeline)) }
     };
     let title = format!("Record {}", &story.row.id.to_hex()[..12]);
     page(person, Depth::Below, &title, &content)
+}
+
+fn has_outcome(row: &RecordRow) -> bool {
+    let kind = row.outcome.map(|outcome| outcome.kind);
+    matches!(kind, Some(OutcomeKind::Value | OutcomeKind::Error))
+}
+
+fn reveal(row: &RecordRow, token: &str) -> Markup {
+    html! {
+        form method="post" action={ (row.id.to_hex()) "/reveal" } {
+            input type="hidden" name="token" value=(token);
+            button type="submit" { "Reveal the outcome" }
+        }
+    }
 }
 
 /// Links to the acts that the person may do, and that may change this record.
@@ -144,4 +167,43 @@ fn steps(person: &Person, story: &Explanation) -> Markup {
             }
         }
     }
+}
+
+/// The entries of the audit.
+fn entries(timeline: &Result<Vec<Line>, String>) -> Markup {
+    html! {
+        section {
+            h2 { "Audit" }
+            @match timeline {
+                Err(error) => p role="alert" { "The audit did not answer: " (error) },
+                Ok(lines) if lines.is_empty() => p { "The trail has no entry of this record." },
+                Ok(lines) => (table_of_entries(lines)),
+            }
+        }
+    }
+}
+
+fn table_of_entries(lines: &[Line]) -> Markup {
+    let state = |state: &Option<String>| state.clone().unwrap_or_else(|| "-".to_owned());
+    let rows = html! {
+        @for line in lines { tr {
+            td { (time(line.at, None)) }
+            td { (line.kind) @if let Some(step) = &line.step { ", step " (step) } }
+            td { (state(&line.states.0)) " to " (state(&line.states.1)) }
+            td { (line.by) }
+            td { (line.user.as_deref().unwrap_or("-")) }
+            td { (line.because.as_deref().unwrap_or("-")) }
+            td { @match line.batch { Some(batch) => { (batch) }, None => "not yet" } }
+        } }
+    };
+    let heads = [
+        "Time",
+        "Kind",
+        "State",
+        "By",
+        "User of the database",
+        "Why",
+        "Sealed in batch",
+    ];
+    table("Entries of the audit", &heads, &rows)
 }

@@ -29,6 +29,12 @@ impl Form {
     pub(crate) async fn opened_by(person: &'static str, app: &Router, path: &str) -> Self {
         let form = ask(app, Request::get(path).header("x-user", person)).await;
         assert_eq!(form.status, StatusCode::OK, "{}", form.text);
+        let path = path.split('?').next().expect("a path");
+        Self::shown(person, &form, path)
+    }
+
+    /// The form of an answer, with its hidden fields, which is sent to this path.
+    pub(crate) fn shown(person: &'static str, form: &Answer, path: &str) -> Self {
         let hidden = form
             .text
             .split("<input type=\"hidden\" ")
@@ -44,7 +50,7 @@ impl Form {
                 (value("name"), value("value"))
             });
         Self {
-            path: path.split('?').next().expect("a path").to_owned(),
+            path: path.to_owned(),
             fields: hidden.collect(),
             headers: vec![("x-user", person), ("sec-fetch-site", "same-origin")],
         }
@@ -68,6 +74,12 @@ impl Form {
         self
     }
 
+    /// One more field of this name.
+    pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: Option<&'static str>) -> Self {
         self.headers.retain(|(its, _)| *its != name);
         self.headers.extend(value.map(|value| (name, value)));
@@ -75,8 +87,13 @@ impl Form {
     }
 
     pub(crate) async fn send(&self, app: &Router) -> Answer {
-        let encoded =
-            |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
+        let encoded = |text: &str| -> String {
+            let encoded = |byte: u8| match byte.is_ascii_alphanumeric() {
+                true => char::from(byte).to_string(),
+                false => format!("%{byte:02x}"),
+            };
+            text.bytes().map(encoded).collect()
+        };
         let fields = self.fields.iter();
         let fields: Vec<_> = fields
             .map(|(name, value)| format!("{name}={}", encoded(value)))

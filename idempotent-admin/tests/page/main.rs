@@ -2,10 +2,13 @@
 
 mod access;
 mod acts;
+mod audited;
+mod bulk;
 mod example;
 mod forms;
 mod outboxes;
 mod pages;
 mod proposals;
+mod reveal;
 mod shop;
 mod strange;

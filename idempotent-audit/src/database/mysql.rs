@@ -112,9 +112,12 @@ impl TrailDatabase for MySql {
         )
     }
 
-    fn open_index(names: &Names) -> String {
+    fn indexes(names: &Names) -> Vec<String> {
         let entries = names.entries();
-        format!("ALTER TABLE {entries} ADD KEY {entries}_open (batch, number)")
+        vec![
+            format!("ALTER TABLE {entries} ADD KEY {entries}_open (batch, number)"),
+            format!("ALTER TABLE {entries} ADD KEY {entries}_record (record, number)"),
+        ]
     }
 
     /// Both servers read a list of rows from JSON. Along the index of open entries, they would wait

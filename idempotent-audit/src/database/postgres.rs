@@ -87,9 +87,15 @@ impl TrailDatabase for Postgres {
         format!("LOCK TABLE {events} IN SHARE MODE; {look}")
     }
 
-    fn open_index(names: &Names) -> String {
-        let (entries, index) = (names.entries(), names.plain("audit_open"));
-        format!("CREATE INDEX IF NOT EXISTS {index} ON {entries} (batch, number)")
+    fn indexes(names: &Names) -> Vec<String> {
+        let (entries, open) = (names.entries(), names.plain("audit_open"));
+        let of_record = names.plain("audit_record");
+        vec![
+            format!("CREATE INDEX IF NOT EXISTS {open} ON {entries} (batch, number)"),
+            format!(
+                "CREATE INDEX IF NOT EXISTS {of_record} ON {entries} (record, number) WHERE batch IS NOT NULL"
+            ),
+        ]
     }
 
     fn place_entries(names: &Names, batch: i64, entries: &[Sealed]) -> String {

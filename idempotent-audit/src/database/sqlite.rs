@@ -84,9 +84,14 @@ impl TrailDatabase for Sqlite {
         newest_hold(names)
     }
 
-    fn open_index(names: &Names) -> String {
+    fn indexes(names: &Names) -> Vec<String> {
         let entries = names.entries();
-        format!("CREATE INDEX IF NOT EXISTS {entries}_open ON {entries} (batch, number)")
+        vec![
+            format!("CREATE INDEX IF NOT EXISTS {entries}_open ON {entries} (batch, number)"),
+            format!(
+                "CREATE INDEX IF NOT EXISTS {entries}_record ON {entries} (record, number) WHERE batch IS NOT NULL"
+            ),
+        ]
     }
 
     /// They hold outcomes, of which a few may be large.

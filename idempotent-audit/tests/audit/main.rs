@@ -14,4 +14,5 @@ mod pruned;
 mod roles;
 mod sealed;
 mod tampered;
+mod timeline;
 mod watched;

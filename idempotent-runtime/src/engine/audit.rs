@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::{
     clock::Timer,
     error::{BoxError, Error},
+    identity::RecordId,
     store::Store,
     value::lock,
 };
@@ -168,6 +169,27 @@ impl AuditWatch {
         self.tell_unprotected().await;
         if self.has_started.swap(false, Ordering::Relaxed) {
             self.tell("stop", self.about.clone()).await;
+        }
+    }
+
+    /// Writes that an outcome is revealed to this person.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AuditMissing`] if the event could not be written.
+    pub(crate) async fn revealed(
+        &self,
+        operation: &Arc<str>,
+        id: &RecordId,
+        by: &str,
+    ) -> Result<(), Error> {
+        let detail = format!("record {}, to {by}", id.to_hex());
+        match self.tell("reveal", detail).await {
+            true => Ok(()),
+            false => Err(Error::AuditMissing {
+                operation: Arc::clone(operation),
+                reason: "the event `reveal` could not be written".into(),
+            }),
         }
     }
 

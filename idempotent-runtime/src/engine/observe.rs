@@ -71,6 +71,11 @@ pub trait Observer: Send + Sync {
         let _ = sample;
     }
 
+    /// A person [reveals](crate::Idempotency::reveal) an outcome.
+    fn revealed(&self, revealed: &RevealEvent<'_>) {
+        let _ = revealed;
+    }
+
     /// A purge ended: one that was asked for, or a turn of a [`PurgeTask`](crate::PurgeTask).
     fn purged(&self, purged: &Purged<'_>) {
         let _ = purged;
@@ -152,6 +157,18 @@ impl RecordChange {
             _ => Self::Claimed,
         }
     }
+}
+
+/// An outcome that a person reads.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RevealEvent<'a> {
+    /// The operation.
+    pub operation: &'a str,
+    /// The record.
+    pub id: RecordId,
+    /// The person.
+    pub by: &'a str,
 }
 
 /// How a purge ended.

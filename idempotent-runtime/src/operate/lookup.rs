@@ -77,6 +77,14 @@ pub struct StoredOutcome {
 }
 
 impl StoredOutcome {
+    pub(super) fn new(finished: Time, attempt: u32, stored: Stored) -> Self {
+        Self {
+            finished,
+            attempt,
+            stored,
+        }
+    }
+
     /// When it was recorded, by the store's clock.
     #[must_use]
     pub fn finished(&self) -> Time {
@@ -195,11 +203,7 @@ impl Idempotency {
                     return Status::NotReplayable { finished };
                 };
                 let stored = Stored::new(outcome.clone(), self.coder().clone());
-                let kept = StoredOutcome {
-                    finished,
-                    attempt: record.attempt,
-                    stored,
-                };
+                let kept = StoredOutcome::new(finished, record.attempt, stored);
                 match outcome.kind {
                     OutcomeKind::Value => Status::Completed(kept),
                     OutcomeKind::Error => Status::Failed(kept),

@@ -15,6 +15,7 @@ mod health;
 mod lookup;
 mod operations;
 mod records;
+mod reveal;
 mod row;
 mod settle;
 mod settle_step;

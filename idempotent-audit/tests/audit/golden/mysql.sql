@@ -26,8 +26,6 @@ CREATE TABLE IF NOT EXISTS idempotent_audit (
     leaf VARBINARY(256)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 //
-ALTER TABLE idempotent_audit ADD KEY idempotent_audit_open (batch, number)
-//
 CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
     batch BIGINT NOT NULL PRIMARY KEY,
     format BIGINT NOT NULL,
@@ -59,6 +57,10 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_schema (
     version BIGINT NOT NULL,
     found BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+//
+ALTER TABLE idempotent_audit ADD KEY idempotent_audit_open (batch, number)
+//
+ALTER TABLE idempotent_audit ADD KEY idempotent_audit_record (record, number)
 //
 DROP FUNCTION IF EXISTS idempotent_audit_shown
 //

@@ -27,7 +27,6 @@ BEGIN
     place bigint,
     leaf bytea
 )$made$, '@schema@.', place || '.'), '@schema@', place);
-    EXECUTE replace(replace($made$CREATE INDEX IF NOT EXISTS idempotent_audit_open ON @schema@.idempotent_audit (batch, number)$made$, '@schema@.', place || '.'), '@schema@', place);
     EXECUTE replace(replace($made$CREATE TABLE IF NOT EXISTS @schema@.idempotent_audit_seals (
     batch bigint NOT NULL PRIMARY KEY,
     format bigint NOT NULL,
@@ -56,6 +55,8 @@ BEGIN
     version bigint NOT NULL,
     found bigint NOT NULL
 )$made$, '@schema@.', place || '.'), '@schema@', place);
+    EXECUTE replace(replace($made$CREATE INDEX IF NOT EXISTS idempotent_audit_open ON @schema@.idempotent_audit (batch, number)$made$, '@schema@.', place || '.'), '@schema@', place);
+    EXECUTE replace(replace($made$CREATE INDEX IF NOT EXISTS idempotent_audit_record ON @schema@.idempotent_audit (record, number) WHERE batch IS NOT NULL$made$, '@schema@.', place || '.'), '@schema@', place);
     EXECUTE replace(replace($made$CREATE OR REPLACE FUNCTION @schema@.idempotent_audit_record_writes() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $audit$
 BEGIN
     IF TG_OP = 'INSERT' THEN INSERT INTO @schema@.idempotent_audit (record, operation, attempt, token, holder, outcome_kind, stream, source, written, db_user, kind, state_after, note, note_by, outcome_hash) VALUES (NEW.id, NEW.operation, NEW.attempt, NEW.token, NEW.holder, NEW.outcome_kind, CASE WHEN NEW.outcome_kind = 4 THEN CASE WHEN encode(substr(NEW.outcome, 1, 1), 'hex') = '01' THEN substr(NEW.outcome, 2, 8) WHEN encode(substr(NEW.outcome, 1, 1), 'hex') IN ('02', '03') THEN substr(NEW.outcome, length(NEW.outcome) - 39, 8) WHEN encode(substr(NEW.outcome, 1, 1), 'hex') IN ('06', '07') THEN substr(NEW.outcome, length(NEW.outcome) - 83, 8) END END, 'record', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, session_user, CASE WHEN NEW.note_of = NEW.version AND NEW.note_by IS NOT NULL THEN 'operator' ELSE 'call' END, NEW.state, CASE WHEN NEW.note_of = NEW.version THEN NEW.note END, CASE WHEN NEW.note_of = NEW.version THEN NEW.note_by END, sha256(NEW.outcome)); END IF;

@@ -24,7 +24,6 @@ CREATE TABLE IF NOT EXISTS idempotent_audit (
     place INTEGER,
     leaf BLOB
 ) STRICT;
-CREATE INDEX IF NOT EXISTS idempotent_audit_open ON idempotent_audit (batch, number);
 CREATE TABLE IF NOT EXISTS idempotent_audit_seals (
     batch INTEGER NOT NULL PRIMARY KEY,
     format INTEGER NOT NULL,
@@ -53,6 +52,8 @@ CREATE TABLE IF NOT EXISTS idempotent_audit_schema (
     version INTEGER NOT NULL,
     found INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS idempotent_audit_open ON idempotent_audit (batch, number);
+CREATE INDEX IF NOT EXISTS idempotent_audit_record ON idempotent_audit (record, number) WHERE batch IS NOT NULL;
 DROP TRIGGER IF EXISTS idempotent_audit_record_insert;
 CREATE TRIGGER idempotent_audit_record_insert AFTER INSERT ON idempotent_records BEGIN INSERT INTO idempotent_audit (record, operation, attempt, token, holder, outcome_kind, stream, source, written, db_user, kind, state_after, note, note_by, outcome_hash) VALUES (NEW.id, NEW.operation, NEW.attempt, NEW.token, NEW.holder, NEW.outcome_kind, CASE WHEN NEW.outcome_kind = 4 THEN CASE WHEN hex(substr(NEW.outcome, 1, 1)) = '01' THEN substr(NEW.outcome, 2, 8) WHEN hex(substr(NEW.outcome, 1, 1)) IN ('02', '03') THEN substr(NEW.outcome, -40, 8) WHEN hex(substr(NEW.outcome, 1, 1)) IN ('06', '07') THEN substr(NEW.outcome, -84, 8) END END, 'record', CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, NULL, CASE WHEN NEW.note_of = NEW.version AND NEW.note_by IS NOT NULL THEN 'operator' ELSE 'call' END, NEW.state, CASE WHEN NEW.note_of = NEW.version THEN NEW.note END, CASE WHEN NEW.note_of = NEW.version THEN NEW.note_by END, NEW.outcome); END;
 DROP TRIGGER IF EXISTS idempotent_audit_record_update;

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 #[cfg(feature = "_sql")]
 use super::OutboxEvent;
 use super::{
-    CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent, Sample, StepEvent,
-    StepOutcome, outages::Outages,
+    CallEvent, FrontEndEvent, Observer, Purged, RecordChange, RecordEvent, RevealEvent, Sample,
+    StepEvent, StepOutcome, outages::Outages,
 };
 use crate::{
     attempt::Attempt,
@@ -95,6 +95,12 @@ impl Observers {
 
     pub(crate) fn sampled(&self, sample: &Sample<'_>) {
         self.tell(|observer| observer.sampled(sample));
+    }
+
+    pub(crate) fn revealed(&self, event: &RevealEvent<'_>) {
+        let RevealEvent { operation, id, by } = *event;
+        tracing::info!(operation, %id, by, "an outcome is revealed");
+        self.tell(|observer| observer.revealed(event));
     }
 
     pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {

@@ -3,6 +3,7 @@
 
 mod health;
 mod invalidated;
+mod revealed;
 mod stories;
 
 use std::{sync::Arc, time::Duration};

@@ -1,4 +1,4 @@
-//! Four eyes: proposals, and the approval of a second person.
+//! An audit trail, whatever its database: the entries of a record, proposals, and their approval.
 
 use std::error::Error as StdError;
 
@@ -18,9 +18,35 @@ pub(crate) struct Proposal {
     pub(crate) until: Time,
 }
 
+/// An entry of a record, as its timeline shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) at: Time,
+    pub(crate) kind: String,
+    pub(crate) step: Option<String>,
+    pub(crate) states: (Option<String>, Option<String>),
+    /// The person, or else the process.
+    pub(crate) by: String,
+    pub(crate) because: Option<String>,
+    /// The user of the database.
+    pub(crate) user: Option<String>,
+    /// The batch in which it is sealed.
+    pub(crate) batch: Option<i64>,
+}
+
+/// The last verification of the trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verification {
+    pub(crate) text: String,
+    pub(crate) at: Option<Time>,
+    pub(crate) holds: bool,
+}
+
 /// The trail on which people propose and approve.
 #[async_trait]
-pub(crate) trait Approvals: Send + Sync {
+pub(crate) trait AnyTrail: Send + Sync {
+    /// Returns the newest entries of a record, the newest first.
+    async fn timeline(&self, record: RecordId) -> Result<Vec<Line>, BoxError>;
     /// Returns the proposal that an act lacks, if this is why it failed.
     fn refused(&self, error: &(dyn StdError + 'static)) -> Option<String>;
     async fn propose(
@@ -47,17 +73,55 @@ pub(crate) enum NotApproved {
 }
 
 #[cfg(feature = "audit")]
+pub(crate) use self::audit::last;
+
+#[cfg(feature = "audit")]
 mod audit {
+    /// How many entries a timeline shows.
+    const MOST: u32 = 200;
+
     use std::error::Error as StdError;
 
     use async_trait::async_trait;
-    use idempotent_audit::{Audit, AuditError, Signed};
+    use idempotent_audit::{Audit, AuditError, Signed, TimelineEntry, Verifications};
     use idempotent_runtime::{BoxError, identity::RecordId};
 
-    use super::{Approvals, NotApproved, Proposal};
+    use super::{AnyTrail, Line, NotApproved, Proposal, Verification};
+
+    /// The last verification of a task, in words.
+    pub(crate) fn last(verifications: &Verifications) -> Verification {
+        let last = verifications.last();
+        Verification {
+            text: last.as_ref().map_or_else(
+                || "The audit trail is being verified for the first time.".to_owned(),
+                ToString::to_string,
+            ),
+            at: last.as_ref().map(|last| last.at),
+            holds: last.is_none_or(|last| last.holds()),
+        }
+    }
+
+    fn line(entry: TimelineEntry) -> Line {
+        let by = entry.by.or(entry.holder).unwrap_or_default();
+        Line {
+            at: entry.at,
+            kind: entry.kind,
+            step: entry.step,
+            states: (entry.before, entry.after),
+            by,
+            because: entry.because,
+            user: entry.db_user,
+            batch: entry.batch,
+        }
+    }
 
     #[async_trait]
-    impl Approvals for Audit {
+    impl AnyTrail for Audit {
+        async fn timeline(&self, record: RecordId) -> Result<Vec<Line>, BoxError> {
+            let entries = Self::timeline(self, record, MOST).await?;
+            Ok(entries.into_iter().map(line).collect())
+        }
+
         fn refused(&self, error: &(dyn StdError + 'static)) -> Option<String> {
             idempotent_audit::Proposal::refused(error).map(|it| it.to_string())
         }

@@ -1,0 +1,162 @@
+//! An outcome is shown to a person with the right, by an act of its own.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use http::{Request, StatusCode, request::Parts};
+use idempotent_admin::{Act, Page, Person};
+use idempotent_audit::Audit;
+use idempotent_runtime::{
+    Idempotency, MemoryStore, Observer, RawEnding, RawOutcome, RevealEvent, store::SqliteStore,
+};
+use sqlx::SqlitePool;
+
+use crate::{
+    forms::Form,
+    shop::{ask, charged, get, uncertain},
+};
+
+/// Anna and carl may read outcomes; ben may do everything else.
+fn access(request: &Parts) -> Option<Person> {
+    let name = request.headers.get("x-user")?.to_str().ok()?;
+    let acts = Act::ALL.into_iter();
+    let acts = acts.filter(|act| (*act == Act::Reveal) == (name != "ben"));
+    Some(Person::reader(name).with(acts))
+}
+
+fn app(idem: &Idempotency) -> Router {
+    Page::new(idem.clone(), access).secret(&[7; 32]).router()
+}
+
+/// Keeps who read what.
+#[derive(Clone, Default)]
+struct Readers(Arc<Mutex<Vec<String>>>);
+
+impl Readers {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().expect("a list").clone()
+    }
+}
+
+impl Observer for Readers {
+    fn revealed(&self, event: &RevealEvent<'_>) {
+        let read = format!("{} {} {}", event.by, event.operation, event.id.to_hex());
+        self.0.lock().expect("a list").push(read);
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_is_revealed_to_a_person_and_observers_are_told() {
+    let readers = Readers::default();
+    let idem = Idempotency::builder(MemoryStore::new()).observer(readers.clone());
+    let idem = idem.build().expect("a handle");
+    let id = charged(&idem, "order-1").await;
+    let (app, hex) = (app(&idem), id.to_hex());
+    let path = format!("/records/{hex}/reveal");
+    let record = get(&app, &format!("/records/{hex}")).await;
+    record.has("Reveal the outcome");
+    record.lacks("secret");
+    let form = Form::shown("anna", &record, &path);
+    for (form, why) in [
+        (form.clone().header("x-user", Some("ben")), "no right"),
+        (form.clone().header("x-user", Some("carl")), "anna's form"),
+        (
+            form.clone().header("sec-fetch-site", Some("same-site")),
+            "a sister",
+        ),
+        (form.clone().header("sec-fetch-site", None), "no header"),
+        (form.clone().with("token", ""), "no token"),
+        (
+            form.clone().at(&path.replace(&hex, &"7".repeat(64))),
+            "another record",
+        ),
+    ] {
+        let refused = form.send(&app).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{why}");
+        refused.lacks("secret");
+    }
+    let got = get(&app, &path).await;
+    assert_eq!(got.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(readers.all(), Vec::<String>::new());
+
+    let revealed = form.send(&app).await;
+    assert_eq!(revealed.status, StatusCode::OK, "{}", revealed.text);
+    revealed.has("very secret outcome");
+    assert_eq!(readers.all(), [format!("anna payments.charge {hex}")]);
+    let as_ben = Request::get(format!("/records/{hex}")).header("x-user", "ben");
+    ask(&app, as_ben).await.lacks("Reveal the outcome");
+}
+
+#[tokio::test]
+async fn any_bytes_are_shown_and_none_is_markup() {
+    let idem = Idempotency::memory();
+    let app = app(&idem);
+    for (key, bytes, shown) in [
+        (
+            "markup",
+            &b"<script>alert(1)</script>"[..],
+            "&lt;script&gt;alert(1)",
+        ),
+        (
+            "number",
+            b"123456789012345678901234567890",
+            "123456789012345678901234567890",
+        ),
+        ("bytes", b"\xff\x00\x01", "ff0001"),
+        ("moves", "a\u{202e}b".as_bytes(), "a\\u{202e}b"),
+    ] {
+        let outcome = RawOutcome::value(bytes.to_vec());
+        let call = idem.call("files.convert").key(key);
+        let ended = call.run_raw(|_| async { RawEnding::Record(outcome) }).await;
+        ended.expect("it is kept");
+        let page = idem.records().key(key).page(1).await.expect("a page");
+        let path = format!("/records/{}", page.rows[0].id.to_hex());
+        let record = get(&app, &path).await;
+        let form = Form::shown("anna", &record, &format!("{path}/reveal"));
+        form.send(&app).await.has(shown);
+    }
+    let id = uncertain(&idem, "payments.charge", "order-1").await;
+    let record = get(&app, &format!("/records/{}", id.to_hex())).await;
+    record.lacks("Reveal the outcome");
+}
+
+#[tokio::test]
+async fn with_an_audit_a_revealing_is_an_event_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("shop.db");
+    let store = SqliteStore::open(&file).await.expect("a file");
+    let pool = SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
+    let pool = pool.expect("a file");
+    Audit::sqlite(pool.clone())
+        .migrate()
+        .await
+        .expect("a trail");
+    let audit = Audit::sqlite(pool.clone())
+        .connect()
+        .await
+        .expect("it stands");
+    let idem = Idempotency::builder(store).audit(audit).build();
+    let idem = idem.expect("a handle");
+    let id = charged(&idem, "order-1").await;
+    let (app, path) = (app(&idem), format!("/records/{}", id.to_hex()));
+    let record = get(&app, &path).await;
+    let form = Form::shown("anna", &record, &format!("{path}/reveal"));
+    form.send(&app).await.has("very secret outcome");
+    let event = "SELECT detail FROM idempotent_audit_events WHERE event = 'reveal'";
+    let detail: String = sqlx::query_scalar(event)
+        .fetch_one(&pool)
+        .await
+        .expect("an event");
+    assert_eq!(detail, format!("record {}, to anna", id.to_hex()));
+
+    let gone = "DROP TABLE idempotent_audit_events";
+    sqlx::query(gone).execute(&pool).await.expect("it is gone");
+    let refused = form.send(&app).await;
+    assert_eq!(
+        refused.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        refused.text
+    );
+    refused.lacks("secret");
+}
