@@ -21,6 +21,7 @@ use serde::Deserialize;
 use self::carry_out::carry_out;
 use crate::{
     access::Person,
+    links::Depth,
     page::Page,
     record_act::RecordAct,
     replies::html,
@@ -109,7 +110,7 @@ enum NotHere {
 impl NotHere {
     fn answer(&self, person: &Person) -> Response {
         match self {
-            Self::Missing => html(StatusCode::NOT_FOUND, views::missing(person)),
+            Self::Missing => html(StatusCode::NOT_FOUND, views::missing(person, Depth::Lower)),
             Self::NoRight => refused(person, "You have no right to do this."),
         }
     }
@@ -297,7 +298,7 @@ fn failed(person: &Person, place: &Place, error: &Error) -> Response {
         Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
-        } => html(StatusCode::NOT_FOUND, views::missing(person)),
+        } => html(StatusCode::NOT_FOUND, views::missing(person, Depth::Lower)),
         error => place.answer(
             person,
             StatusCode::SERVICE_UNAVAILABLE,

@@ -138,14 +138,14 @@ async fn record(
     Path(id): Path<String>,
 ) -> Response {
     let Ok(id) = id.parse::<RecordId>() else {
-        return html(StatusCode::NOT_FOUND, views::missing(&person));
+        return html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Below));
     };
     match page.idem.explain(id).await {
         Ok(story) => html(StatusCode::OK, views::record(&person, &story)),
         Err(Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
-        }) => html(StatusCode::NOT_FOUND, views::missing(&person)),
+        }) => html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Below)),
         Err(error) => failed(&person, Depth::Below, &error),
     }
 }
