@@ -110,7 +110,7 @@ impl Browser {
     async fn one(&self, path: &str) -> WebElement {
         match self.driver.find(By::XPath(path)).await {
             Ok(found) => found,
-            Err(error) => panic!("{path}: {error}\n{}", self.place().await),
+            Err(_) => panic!("no {path} at {}", self.place().await),
         }
     }
 

@@ -12,6 +12,6 @@ pub use self::{
     browser::{Browser, scenario},
     checks::AXE,
     post::Post,
-    records::{Records, in_doubt, trip, uncertain},
+    records::{Failed, Records, in_doubt, trip, uncertain},
     site::{Site, everything, nobody, page_of},
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    BoxError, Error, Idempotency, MemoryStore, StoreErrorKind, Unrecorded,
+    BoxError, Error, Idempotency, MemoryStore, StoreErrorKind, Verdict,
     clock::Clock,
     identity::RecordId,
     step,
@@ -27,13 +27,27 @@ impl Default for Records {
     }
 }
 
-/// Nobody knows what an error means.
-fn unknown(_: &Error) -> Unrecorded {
-    Unrecorded::Uncertain
+/// An error of a call.
+#[derive(Debug, serde::Serialize, serde::Deserialize, thiserror::Error)]
+pub enum Failed {
+    /// It is final.
+    #[error("it is sold out")]
+    SoldOut,
+    /// Nobody knows what happened.
+    #[error(transparent)]
+    Silent(#[from] Error),
 }
 
-async fn silent<T>() -> Result<T, Error> {
-    Err(Error::InvalidPolicy("the other side is silent"))
+fn verdict(error: &Failed) -> Verdict {
+    match error {
+        Failed::SoldOut => Verdict::Replay,
+        Failed::Silent(_) => Verdict::Uncertain,
+    }
+}
+
+async fn silent<T>() -> Result<T, Failed> {
+    let why = Error::InvalidPolicy("the other side is silent");
+    Err(Failed::Silent(why))
 }
 
 impl Records {
@@ -101,7 +115,8 @@ impl Records {
         let stream = next.sequence(operation, key).first(1).max_takeovers(0);
         let refused = stream.number(1).run(async |_| Ok::<_, Error>(1_u64));
         refused.await.expect_err("it is parked");
-        find(&self.idem, operation, key).await
+        let records = self.idem.records().operation(operation);
+        records.page(1).await.expect("a page").rows[0].id
     }
 
     async fn dies<T>(&self, store: &FaultyStore, gate: &Gate, task: tokio::task::JoinHandle<T>) {
@@ -134,19 +149,19 @@ pub async fn in_doubt(idem: &Idempotency, operation: &str, key: &str) -> RecordI
 }
 
 /// A call of two steps, the first one with an undo.
-pub async fn trip<F: Future<Output = Result<String, Error>> + Send>(
+pub async fn trip<F: Future<Output = Result<String, Failed>> + Send>(
     idem: &Idempotency,
     operation: &str,
     key: &str,
     hotel: impl Fn() -> F + Send + Sync,
-) -> Result<String, Error> {
-    let call = idem.call(operation).key(key).uncertain_errors();
+) -> Result<String, Failed> {
+    let call = idem.call(operation).key(key).classify_errors(verdict);
     let body = async |_| {
-        let flight = step("flight", async |_| Ok::<_, Error>("AB 123".to_owned()));
+        let flight = step("flight", async |_| Ok::<_, Failed>("AB 123".to_owned()));
         let flight = flight.undo(|_| async { Ok::<_, BoxError>(()) });
         flight.run().await?;
         let hotel = step("hotel", async |_| hotel().await);
-        hotel.on_error(unknown).run().await
+        hotel.on_error(verdict).run().await
     };
     call.run(body).await
 }
