@@ -133,6 +133,16 @@ impl Browser {
         self.has_title(title).await;
     }
 
+    /// Clicks a link in the row of a table that begins so, and waits for a page with this title.
+    pub async fn follow_in(&self, row: &str, text: &str, title: &str) {
+        let (row, text) = (quoted(row), quoted(text));
+        self.click(&format!(
+            "//main//tr[td[1]={row}]//a[normalize-space(.)={text}]"
+        ))
+        .await;
+        self.has_title(title).await;
+    }
+
     /// Fills a field in.
     pub async fn fill(&self, name: &str, text: &str) {
         let field = format!("//main//form//*[@name={}]", quoted(name));

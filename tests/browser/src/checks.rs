@@ -50,7 +50,9 @@ impl Browser {
 
     /// The serious findings of axe.
     pub async fn barriers(&self) -> Vec<String> {
-        self.script(AXE).await;
+        if self.script("return window.axe === undefined").await == true {
+            self.script(AXE).await;
+        }
         let found = self.driver.execute_async(FINDINGS, Vec::new()).await;
         texts(found.expect("axe runs").json())
     }

@@ -115,7 +115,8 @@ impl Records {
         let stream = next.sequence(operation, key).first(1).max_takeovers(0);
         let refused = stream.number(1).run(async |_| Ok::<_, Error>(1_u64));
         refused.await.expect_err("it is parked");
-        let records = self.idem.records().operation(operation);
+        let records = self.idem.records();
+        let records = records.operation(&format!("sequence:{operation}"));
         records.page(1).await.expect("a page").rows[0].id
     }
 

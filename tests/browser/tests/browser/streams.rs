@@ -15,7 +15,8 @@ async fn a_number_is_settled_or_skipped() {
     scenario(async |browser| {
         for (operation, how) in [("ledger.apply", "value"), ("ledger.close", "skip")] {
             browser.visit(&site.at("/ops/overview")).await;
-            browser.follow(operation, "Records").await;
+            let link = format!("sequence:{operation}");
+            browser.follow(&link, "Records").await;
             browser.follow_to("records/", "Record").await;
             browser
                 .follow("Settle the number", "Settle the number")
