@@ -94,7 +94,7 @@ const STAGES: [&[Server]; 3] = [
             package: "prometheus",
             start: |start| Ok(start.program.display().to_string()),
         },
-        // Nor are these: each test of the operators' page opens its own browser.
+        // Not started either: each test of the operators' page opens its own browser.
         Server {
             name: "chromium",
             variable: "IDEMPOTENT_TEST_CHROMIUM",

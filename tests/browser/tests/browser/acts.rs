@@ -34,6 +34,7 @@ async fn a_call_is_settled_in_each_way() {
     let known = uncertain(idem, "payments.charge", "k").await;
     let failed = uncertain(idem, "payments.refund", "k").await;
     let lost = uncertain(idem, "mails.send", "k").await;
+    uncertain(idem, "mails.bounce", "k").await;
     let site = Site::pages([("/ops", page_of("anna", idem))]).await;
     scenario(async |browser| {
         for (operation, how, value) in [
@@ -46,10 +47,14 @@ async fn a_call_is_settled_in_each_way() {
             browser.fill("value", value).await;
             browser.fill("reason", "dashboard, row 7").await;
             browser.send("Done. The store has the reason.").await;
-            browser.is_sound("the page after an act").await;
             browser.follow("Back to the record", "Record").await;
             browser.has("anna: dashboard, row 7").await;
         }
+        to_form(browser, &site, "mails.bounce", "Settle").await;
+        browser.choose("done").await;
+        browser.fill("reason", "r").await;
+        browser.send("Done.").await;
+        browser.is_sound("the page after an act").await;
     })
     .await;
     for id in [known, failed, lost] {
