@@ -233,6 +233,8 @@ impl Browser {
 
     /// Takes a picture of the page, as a PNG.
     pub async fn picture(&self) -> Vec<u8> {
+        let hidden = json!({ "hidden": true });
+        self.devtools("Emulation.setScrollbarsHidden", hidden).await;
         let picture = self.driver.screenshot_as_png().await;
         picture.expect("a picture")
     }

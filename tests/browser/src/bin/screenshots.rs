@@ -8,7 +8,7 @@ use idempotent_admin::CallChart;
 use idempotent_runtime::{Error, Idempotency};
 
 /// The height of a picture, at most.
-const HIGHEST: u64 = 900;
+const HIGHEST: u64 = 1020;
 
 #[tokio::main]
 async fn main() {
