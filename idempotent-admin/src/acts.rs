@@ -22,6 +22,7 @@ use serde::Deserialize;
 pub(crate) use self::ended::{Ended, end};
 use crate::{
     access::Person,
+    links::Depth,
     page::Page,
     record_act::RecordAct,
     replies::html,
@@ -126,7 +127,7 @@ enum NotHere {
 impl NotHere {
     fn answer(&self, person: &Person) -> Response {
         match self {
-            Self::Missing => html(StatusCode::NOT_FOUND, views::missing(person)),
+            Self::Missing => html(StatusCode::NOT_FOUND, views::missing(person, Depth::Lower)),
             Self::NoRight => refused(person, "You have no right to do this."),
         }
     }
@@ -273,7 +274,7 @@ pub(crate) fn failed(person: &Person, id: &str, error: &Error) -> Response {
         Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
-        } => html(StatusCode::NOT_FOUND, views::missing(person)),
+        } => html(StatusCode::NOT_FOUND, views::missing(person, Depth::Lower)),
         error => {
             let text = format!("The store did not answer: {error}");
             html(

@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
+    links::Depth,
     outbox::{AnyOutbox, OutboxAct, Signed, Target},
     page::Page,
     replies::html,
@@ -61,7 +62,7 @@ pub(crate) async fn list(
     Extension(person): Extension<Person>,
 ) -> Response {
     let Some(outbox) = &page.outbox else {
-        return html(StatusCode::NOT_FOUND, views::no_outbox(&person));
+        return html(StatusCode::NOT_FOUND, views::no_outbox(&person, Depth::Top));
     };
     let listed = tokio::join!(outbox.parked(), outbox.set_aside());
     match listed {
@@ -80,7 +81,7 @@ fn away(person: &Person, error: &Error) -> Response {
     let text = format!("The outbox did not answer: {error}");
     html(
         StatusCode::SERVICE_UNAVAILABLE,
-        views::outbox_ended(person, &text, false),
+        views::outbox_ended(person, Depth::Top, &text, false),
     )
 }
 
@@ -109,7 +110,10 @@ enum NotHere {
 impl NotHere {
     fn answer(&self, person: &Person) -> Response {
         match self {
-            Self::Missing => html(StatusCode::NOT_FOUND, views::no_outbox(person)),
+            Self::Missing => html(
+                StatusCode::NOT_FOUND,
+                views::no_outbox(person, Depth::Below),
+            ),
             Self::NoRight => refused(person, "You have no right to do this."),
         }
     }
@@ -118,7 +122,7 @@ impl NotHere {
 fn refused(person: &Person, text: &str) -> Response {
     html(
         StatusCode::FORBIDDEN,
-        views::outbox_ended(person, text, false),
+        views::outbox_ended(person, Depth::Below, text, false),
     )
 }
 
@@ -151,7 +155,10 @@ pub(crate) async fn form(
         Err(why) => return why.answer(&person),
     };
     let Ok(Query(About { key, message })) = about else {
-        return html(StatusCode::BAD_REQUEST, views::no_outbox(&person));
+        return html(
+            StatusCode::BAD_REQUEST,
+            views::no_outbox(&person, Depth::Below),
+        );
     };
     let token = page.secret.token(subject(&person, act, &key, &message));
     let target = Target {
@@ -180,7 +187,10 @@ pub(crate) async fn done(
         Ok(Form(sent)) => sent,
         Err(why) => {
             let text = "This is no form of this page.";
-            return html(why.status(), views::outbox_ended(&person, text, false));
+            return html(
+                why.status(),
+                views::outbox_ended(&person, Depth::Below, text, false),
+            );
         }
     };
     let subject = subject(&person, act, &sent.key, &sent.message);
@@ -191,7 +201,7 @@ pub(crate) async fn done(
         let text = "Nothing was changed: the reason is empty.";
         return html(
             StatusCode::BAD_REQUEST,
-            views::outbox_ended(&person, text, false),
+            views::outbox_ended(&person, Depth::Below, text, false),
         );
     }
     let target = Target {
@@ -223,6 +233,6 @@ pub(crate) async fn done(
     };
     html(
         status,
-        views::outbox_ended(&person, &text, status.is_success()),
+        views::outbox_ended(&person, Depth::Below, &text, status.is_success()),
     )
 }

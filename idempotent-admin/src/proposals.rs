@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
+    links::Depth,
     page::Page,
     replies::html,
     token::Subject,
@@ -28,10 +29,20 @@ pub(crate) struct Sent {
     reason: String,
 }
 
+/// The page of an approval that ended, below that of the proposals.
 fn answer(person: &Person, status: StatusCode, text: &str) -> Response {
+    let is_done = status.is_success();
     html(
         status,
-        views::proposal_ended(person, text, status.is_success()),
+        views::proposal_ended(person, Depth::Below, text, is_done),
+    )
+}
+
+/// The page in the place of the proposals.
+fn no_list(person: &Person, status: StatusCode, text: &str) -> Response {
+    html(
+        status,
+        views::proposal_ended(person, Depth::Top, text, false),
     )
 }
 
@@ -51,13 +62,13 @@ pub(crate) async fn list(
     Extension(person): Extension<Person>,
 ) -> Response {
     let Some(trail) = &page.trail else {
-        return answer(&person, StatusCode::NOT_FOUND, "This page has no audit.");
+        return no_list(&person, StatusCode::NOT_FOUND, "This page has no audit.");
     };
     let proposals = match trail.list().await {
         Ok(proposals) => proposals,
         Err(error) => {
             let text = format!("The audit did not answer: {error}");
-            return answer(&person, StatusCode::SERVICE_UNAVAILABLE, &text);
+            return no_list(&person, StatusCode::SERVICE_UNAVAILABLE, &text);
         }
     };
     let may = person.may(Act::Approve);

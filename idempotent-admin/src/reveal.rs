@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     access::{Act, Person},
     acts::{failed, refused},
+    links::Depth,
     page::Page,
     replies::html,
     token::Subject,
@@ -58,7 +59,7 @@ pub(crate) async fn revealed(
         return refused(&person, "You have no right to do this.");
     }
     let Ok(id) = id.parse::<RecordId>() else {
-        return html(StatusCode::NOT_FOUND, views::missing(&person));
+        return html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Lower));
     };
     let sent = sent.map(|Form(sent)| sent).unwrap_or_default();
     let hex = id.to_hex();

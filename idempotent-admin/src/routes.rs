@@ -150,7 +150,7 @@ async fn record(
     Path(id): Path<String>,
 ) -> Response {
     let Ok(id) = id.parse::<RecordId>() else {
-        return html(StatusCode::NOT_FOUND, views::missing(&person));
+        return html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Below));
     };
     match page.idem.explain(id).await {
         Ok(story) => {
@@ -162,7 +162,7 @@ async fn record(
         Err(Error::NotSettled {
             reason: NotSettled::UnknownKey,
             ..
-        }) => html(StatusCode::NOT_FOUND, views::missing(&person)),
+        }) => html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Below)),
         Err(error) => failed(&person, Depth::Below, &error),
     }
 }

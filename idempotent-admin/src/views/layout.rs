@@ -110,9 +110,9 @@ pub(crate) fn refused() -> Markup {
     }
 }
 
-pub(crate) fn missing(person: &Person) -> Markup {
+pub(crate) fn missing(person: &Person, depth: Depth) -> Markup {
     let content = html! { p { "No record has this id. It may have been forgotten since." } };
-    page(person, Depth::Below, "No such record", &content)
+    page(person, depth, "No such record", &content)
 }
 
 pub(crate) fn failed(person: &Person, depth: Depth, error: &str) -> Markup {

@@ -122,18 +122,18 @@ pub(crate) fn outbox_form(
 }
 
 /// An act that ended, or could not be done.
-pub(crate) fn outbox_ended(person: &Person, text: &str, is_done: bool) -> Markup {
+pub(crate) fn outbox_ended(person: &Person, depth: Depth, text: &str, is_done: bool) -> Markup {
     let content = html! {
         @if is_done { p role="status" { (text) } } @else { p role="alert" { (text) } }
-        p { a href="../outbox" { "Back to the outbox" } }
+        p { a href=(depth.to("outbox")) { "Back to the outbox" } }
     };
-    page(person, Depth::Below, "Outbox", &content)
+    page(person, depth, "Outbox", &content)
 }
 
-pub(crate) fn no_outbox(person: &Person) -> Markup {
+pub(crate) fn no_outbox(person: &Person, depth: Depth) -> Markup {
     page(
         person,
-        Depth::Below,
+        depth,
         "No such page",
         &html! { p { "There is no such page of an outbox." } },
     )

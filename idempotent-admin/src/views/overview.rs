@@ -108,7 +108,7 @@ fn health(health: &Health) -> Markup {
                         dt { "Its clock" }
                         dd { "is " (pulse.clock_ahead_micros / 1_000) " ms ahead of this process" }
                     }
-                    Err(error) => dd role="alert" { "does not answer: " (error) },
+                    Err(error) => dd { span role="alert" { "does not answer: " (error) } },
                 }
                 dt { "Calls that run in this process" }
                 dd { (health.heartbeats.held) }

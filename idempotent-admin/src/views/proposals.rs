@@ -48,10 +48,10 @@ fn form(proposal: &Proposal, token: &str) -> Markup {
 }
 
 /// An approval that ended, or could not be done.
-pub(crate) fn proposal_ended(person: &Person, text: &str, is_done: bool) -> Markup {
+pub(crate) fn proposal_ended(person: &Person, depth: Depth, text: &str, is_done: bool) -> Markup {
     let content = html! {
         @if is_done { p role="status" { (text) } } @else { p role="alert" { (text) } }
-        p { a href="../approvals" { "Back to the proposals" } }
+        p { a href=(depth.to("approvals")) { "Back to the proposals" } }
     };
-    page(person, Depth::Below, "Proposals", &content)
+    page(person, depth, "Proposals", &content)
 }

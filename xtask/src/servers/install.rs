@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(
             command_line(&all, Rights::Root),
             "apt-get update; env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-             openssl prometheus python3 postgresql mariadb-server redis-server \
-             nats-server rabbitmq-server pgbouncer"
+             openssl prometheus chromium fonts-dejavu-core chromium-driver python3 postgresql \
+             mariadb-server redis-server nats-server rabbitmq-server pgbouncer"
         );
         assert_eq!(
             command_line(&[named("mariadb")], Rights::Asked),

@@ -94,6 +94,21 @@ const STAGES: [&[Server]; 3] = [
             package: "prometheus",
             start: |start| Ok(start.program.display().to_string()),
         },
+        // Not started either: each test of the operators' page opens its own browser.
+        Server {
+            name: "chromium",
+            variable: "IDEMPOTENT_TEST_CHROMIUM",
+            program: "chromium",
+            package: "chromium fonts-dejavu-core",
+            start: |start| Ok(start.program.display().to_string()),
+        },
+        Server {
+            name: "chromedriver",
+            variable: "IDEMPOTENT_TEST_CHROMEDRIVER",
+            program: "chromedriver",
+            package: "chromium-driver",
+            start: |start| Ok(start.program.display().to_string()),
+        },
         // A test verifies an export by a script that shares no code with the library.
         Server {
             name: "python",

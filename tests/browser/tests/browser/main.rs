@@ -1,0 +1,12 @@
+//! The operators' page in a real browser.
+
+mod acts;
+mod axe;
+mod collectors;
+mod forms;
+mod hands;
+mod hostile;
+mod outboxes;
+mod pages;
+mod proposals;
+mod streams;
