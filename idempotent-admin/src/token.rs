@@ -11,7 +11,7 @@ const HOUR: u64 = 3_600;
 
 /// The secret of a page.
 #[derive(Clone)]
-pub(crate) struct Secret(Vec<u8>);
+pub(crate) struct Secret([u8; 32]);
 
 /// The subject of a token.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,13 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Secret {
-    pub(crate) fn new(secret: &[u8]) -> Self {
-        Self(secret.to_vec())
+    pub(crate) fn new(secret: &[u8; 32]) -> Self {
+        Self(*secret)
     }
 
     /// One that dies with the process.
     pub(crate) fn random() -> Self {
-        Self(rand::random::<[u8; 32]>().to_vec())
+        Self(rand::random())
     }
 
     /// The token of a form that is made now.

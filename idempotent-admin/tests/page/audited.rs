@@ -80,7 +80,7 @@ async fn a_record_has_its_entries_with_the_person_and_the_batch() {
 
 /// Waits until a verification has ended, which is like this.
 async fn until(verifying: &VerifyTask, holds: bool) {
-    while !verifying.last().is_some_and(|last| last.holds() == holds) {
+    while verifying.last().is_none_or(|last| last.holds() != holds) {
         tokio::task::yield_now().await;
     }
 }

@@ -37,7 +37,13 @@ fn the_example_opens_the_page() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    for text in ["payments.charge", "<td class=\"number\">5</td>"] {
+    for text in [
+        "payments.charge",
+        "<td class=\"number\">5</td>",
+        "trips.book",
+        "orders.placed",
+        "The audit trail",
+    ] {
         assert!(answer.contains(text), "{text}: {answer}");
     }
 }
