@@ -19,12 +19,13 @@ use idempotent_runtime::{
 };
 use serde::Deserialize;
 
-pub(crate) use self::ended::{Ended, end};
+pub(crate) use self::ended::end;
 use crate::{
     access::Person,
+    chosen::{text_of, version_of},
     links::Depth,
     page::Page,
-    record_act::RecordAct,
+    record_act::{Ended, RecordAct},
     replies::html,
     token::Subject,
     views::{self, Wanted, title},
@@ -283,15 +284,4 @@ pub(crate) fn failed(person: &Person, id: &str, error: &Error) -> Response {
             )
         }
     }
-}
-
-/// A version as a form has it: 32 hexadecimal digits.
-pub(crate) fn text_of(version: Version) -> String {
-    format!("{:032x}", u128::from_be_bytes(version.to_bytes()))
-}
-
-pub(crate) fn version_of(text: &str) -> Option<Version> {
-    let is_one = text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
-    let number = is_one.then(|| u128::from_str_radix(text, 16).ok())??;
-    Some(Version::from_u128(number))
 }

@@ -8,14 +8,15 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
-use idempotent_runtime::{identity::RecordId, record::Version};
+use idempotent_runtime::identity::RecordId;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     access::Person,
-    acts::{Ended, Place, Sent, end, text_of, version_of},
+    acts::{Place, Sent, end},
+    chosen::Chosen,
     page::Page,
-    record_act::RecordAct,
+    record_act::{Ended, RecordAct},
     replies::html,
     token::Subject,
     views,
@@ -26,29 +27,6 @@ pub(crate) const MOST: usize = 500;
 
 /// How many records one request changes. The others wait for the next one.
 const AT_ONCE: usize = 50;
-
-/// A record that was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) id: RecordId,
-    version: Version,
-}
-
-impl Chosen {
-    pub(crate) fn new(id: RecordId, version: Version) -> Self {
-        Self { id, version }
-    }
-
-    /// The value of its field in a form.
-    pub(crate) fn field(&self) -> String {
-        format!("{}.{}", self.id.to_hex(), text_of(self.version))
-    }
-
-    fn read(field: &str) -> Option<Self> {
-        let (id, version) = field.split_once('.')?;
-        Some(Self::new(id.parse().ok()?, version_of(version)?))
-    }
-}
 
 /// The fields of a form, in their order. One name is there many times.
 type Fields = Vec<(String, String)>;

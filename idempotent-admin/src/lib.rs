@@ -5,6 +5,7 @@ mod access;
 mod acts;
 mod bulk;
 mod chart;
+mod chosen;
 mod links;
 mod origin;
 mod outbox;

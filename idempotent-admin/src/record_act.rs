@@ -1,4 +1,4 @@
-//! The acts on a record.
+//! The acts on a record, and how they end.
 
 use crate::access::Act;
 
@@ -95,4 +95,20 @@ impl RecordAct {
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|act| act.name() == name)
     }
+}
+
+/// How an act ended. Nothing was changed, except by one that is done or not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Done,
+    /// A field of the form makes no sense.
+    Invalid(&'static str),
+    /// Another version stands than the one that was seen.
+    Moved(String),
+    Refused(String),
+    /// It is proposed to a second person.
+    Proposed,
+    NotProposed(String),
+    /// The store did not answer.
+    Unknown(String),
 }

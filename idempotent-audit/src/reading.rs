@@ -1,8 +1,8 @@
-//! The front of verifications and exports.
+//! The front of verifications, exports and timelines.
 
 use std::{io, sync::Arc};
 
-use idempotent_runtime::{__audit::setters, Time};
+use idempotent_runtime::{__audit::setters, Time, identity::RecordId};
 
 use crate::{
     anchor::Anchor,
@@ -11,6 +11,7 @@ use crate::{
     error::AuditError,
     export::Manifest,
     report::Report,
+    timeline::TimelineEntry,
 };
 
 impl Audit {
@@ -20,6 +21,39 @@ impl Audit {
             audit: self,
             asked: Asked::default(),
         }
+    }
+
+    /// Returns the newest entries of a record and of its steps, the newest first, `limit` of them
+    /// at most. An index finds them.
+    ///
+    /// It verifies none of them: [`verify`](Self::verify) does.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError::Store`] if the database does not answer, or a field cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_audit::{Audit, AuditError};
+    /// # use idempotent_runtime::identity::RecordId;
+    /// # async fn example(audit: Audit, id: RecordId) -> Result<(), AuditError> {
+    /// for entry in audit.timeline(id, 100).await? {
+    ///     let by = entry.by.as_deref().unwrap_or("a program");
+    ///     println!("{} {} by {by}", entry.at, entry.kind);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn timeline(
+        &self,
+        id: RecordId,
+        limit: u32,
+    ) -> Result<Vec<TimelineEntry>, AuditError> {
+        self.trail.timeline(&self.names, id, limit).await
     }
 }
 

@@ -7,49 +7,12 @@ use idempotent_runtime::{
     record::{State, StepState},
 };
 
-use crate::{
-    audit::Audit, database::TrailDatabase, error::AuditError, names::Names, seal::damaged,
-};
+use crate::{database::TrailDatabase, names::Names, seal::damaged};
 
 const READING: &str = "reading the entries of a record";
 
 /// The columns that a timeline reads, in this order.
 const COLUMNS: &str = "number, written, kind, label, state_before, state_after, attempt, holder, db_user, note, note_by, batch, step";
-
-impl Audit {
-    /// Returns the newest entries of a record and of its steps, the newest first, `limit` of them
-    /// at most. An index finds them.
-    ///
-    /// It verifies none of them: [`verify`](Self::verify) does.
-    ///
-    /// # Errors
-    ///
-    /// [`AuditError::Store`] if the database does not answer, or a field cannot be read.
-    ///
-    /// # Cancel safety
-    ///
-    /// It only reads.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use idempotent_audit::{Audit, AuditError};
-    /// # use idempotent_runtime::identity::RecordId;
-    /// # async fn example(audit: Audit, id: RecordId) -> Result<(), AuditError> {
-    /// for entry in audit.timeline(id, 100).await? {
-    ///     let by = entry.by.as_deref().unwrap_or("a program");
-    ///     println!("{} {} by {by}", entry.at, entry.kind);
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn timeline(
-        &self,
-        id: RecordId,
-        limit: u32,
-    ) -> Result<Vec<TimelineEntry>, AuditError> {
-        self.trail.timeline(&self.names, id, limit).await
-    }
-}
 
 /// An entry of a record or of one of its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,23 +3,7 @@
 use idempotent_runtime::{BoxError, Error, Moved, record::Version};
 
 use super::{Place, Sent, carry_out::carry_out};
-use crate::{access::Person, page::Page};
-
-/// How an act ended. Nothing was changed, except by one that is done or not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Done,
-    /// A field of the form makes no sense.
-    Invalid(&'static str),
-    /// Another version stands than the one that was seen.
-    Moved(String),
-    Refused(String),
-    /// It is proposed to a second person.
-    Proposed,
-    NotProposed(String),
-    /// The store did not answer.
-    Unknown(String),
-}
+use crate::{access::Person, page::Page, record_act::Ended};
 
 /// Does an act to the version that was seen.
 pub(crate) async fn end(

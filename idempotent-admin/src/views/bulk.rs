@@ -7,7 +7,12 @@ use super::{
     act::title,
     layout::{page, table},
 };
-use crate::{access::Person, acts::Ended, bulk::Chosen, links::Depth, record_act::RecordAct};
+use crate::{
+    access::Person,
+    chosen::Chosen,
+    links::Depth,
+    record_act::{Ended, RecordAct},
+};
 
 /// The sentence that says what an act does to each of the records.
 fn will(act: RecordAct) -> &'static str {

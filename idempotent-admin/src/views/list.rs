@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     access::Person,
-    bulk::Chosen,
+    chosen::Chosen,
     links::Depth,
     record_act::RecordAct,
     search::{MANY, STATES, Search, name_of},

@@ -162,6 +162,12 @@ impl Browser {
         self.has(text).await;
     }
 
+    /// Pushes the button with this text.
+    pub async fn push(&self, text: &str) {
+        let button = format!("//main//button[normalize-space(.)={}]", quoted(text));
+        self.click(&button).await;
+    }
+
     /// Waits for a page with this title.
     pub async fn has_title(&self, title: &str) {
         let script = format!(

@@ -1,11 +1,13 @@
 //! The operators' page in a real browser.
 
 mod acts;
+mod audited;
 mod axe;
 mod collectors;
 mod forms;
 mod hands;
 mod hostile;
+mod many;
 mod outboxes;
 mod pages;
 mod proposals;
