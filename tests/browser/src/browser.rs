@@ -193,7 +193,7 @@ impl Browser {
                 tokio::task::yield_now().await;
             }
         };
-        if timeout(LIMIT / 4, wait).await.is_err() {
+        if timeout(LIMIT / 2, wait).await.is_err() {
             panic!("never: {script}\n{}", self.place().await);
         }
     }
