@@ -6,6 +6,8 @@ mod collectors;
 mod forms;
 mod hands;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod leftovers;
 mod outboxes;
 mod pages;
 mod proposals;
