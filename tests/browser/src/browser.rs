@@ -1,6 +1,11 @@
 //! A browser, and the hands of a person.
 
-use std::{fmt, panic::AssertUnwindSafe, path::Path, time::Duration};
+use std::{
+    fmt,
+    panic::AssertUnwindSafe,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
@@ -16,11 +21,13 @@ use crate::{
 };
 
 /// How long a whole scenario may take. It is reached only where something hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// A browser with a fresh profile. Its methods panic where the browser does not do as it is asked.
 pub struct Browser {
     pub(crate) driver: WebDriver,
+    /// The folder of its profile, which its process names.
+    pub profile: PathBuf,
 }
 
 impl fmt::Debug for Browser {
@@ -55,8 +62,8 @@ impl Browser {
     async fn open(driver: &Driver, profile: &Path) -> Self {
         let mut wanted = DesiredCapabilities::chrome();
         let binary = program("IDEMPOTENT_TEST_CHROMIUM", "chromium");
-        let profile = format!("--user-data-dir={}", profile.display());
-        let mut arguments = vec!["--headless=new", "--disable-dev-shm-usage", &profile];
+        let folder = format!("--user-data-dir={}", profile.display());
+        let mut arguments = vec!["--headless=new", "--disable-dev-shm-usage", &folder];
         if is_root() {
             arguments.push("--no-sandbox");
         }
@@ -70,7 +77,8 @@ impl Browser {
         wanted.set_browser_log_level(level).expect("a level");
         let opened = timeout(LIMIT, WebDriver::new(&*driver.address, wanted)).await;
         let driver = opened.expect("it opens in time").expect("a browser");
-        let browser = Self { driver };
+        let profile = profile.to_owned();
+        let browser = Self { driver, profile };
         let collector = json!({ "source": COLLECTOR });
         browser
             .devtools("Page.addScriptToEvaluateOnNewDocument", collector)
@@ -199,7 +207,7 @@ impl Browser {
                 tokio::task::yield_now().await;
             }
         };
-        if timeout(LIMIT / 4, wait).await.is_err() {
+        if timeout(LIMIT / 2, wait).await.is_err() {
             panic!("never: {script}\n{}", self.place().await);
         }
     }

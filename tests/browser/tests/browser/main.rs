@@ -7,6 +7,7 @@ mod collectors;
 mod forms;
 mod hands;
 mod hostile;
+mod leftovers;
 mod many;
 mod outboxes;
 mod pages;

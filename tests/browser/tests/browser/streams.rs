@@ -30,7 +30,7 @@ async fn a_number_is_settled_or_skipped() {
         }
     })
     .await;
-    for operation in ["ledger.apply", "ledger.close"] {
+    for (operation, value) in [("ledger.apply", Some(7)), ("ledger.close", None)] {
         let stream = || idem.sequence(operation, "eur").first(1);
         let position = stream().position().await.expect("a position");
         assert_eq!(
@@ -38,6 +38,9 @@ async fn a_number_is_settled_or_skipped() {
             (Some(1), None),
             "{operation}"
         );
+        let again = stream().number(1).run(async |_| Ok::<_, Error>(8_u64));
+        let known = again.await.expect("it has ended").into_value();
+        assert_eq!(known, value, "{operation}");
         let next = stream()
             .number(2)
             .run(async |_| Ok::<_, Error>(2_u64))
