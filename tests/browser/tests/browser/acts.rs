@@ -1,4 +1,4 @@
-//! Each act on a record is done by hand, and stands in the store.
+//! Each act on a record is done by hand, and the store has it.
 
 use browser::{Browser, Records, Site, in_doubt, page_of, scenario, trip, uncertain};
 use idempotent_runtime::{
@@ -154,7 +154,7 @@ async fn a_step_is_settled_in_each_way() {
         .await
         .into_iter()
         .filter(|it| it.note.is_some());
-    assert_eq!(noted.count(), 1, "one step is told to be undone");
+    assert_eq!(noted.count(), 1, "one step is settled");
     let room = async || Ok("room 9".to_owned());
     for (key, expected) in [("trip-value", "room 7"), ("trip-not_done", "room 9")] {
         let booked = trip(idem, "trips.book", key, room).await;

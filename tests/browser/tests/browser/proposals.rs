@@ -4,6 +4,7 @@ use browser::{Browser, Site, page_of, scenario, uncertain};
 use idempotent_audit::Audit;
 use idempotent_runtime::{Error, Idempotency, operate::State, store::SqliteStore};
 use sqlx::SqlitePool;
+use tempfile::TempDir;
 
 async fn settle(browser: &Browser, site: &Site, answer: &str) {
     browser.visit(&site.at("/anna/overview")).await;
@@ -16,10 +17,8 @@ async fn settle(browser: &Browser, site: &Site, answer: &str) {
     browser.send(answer).await;
 }
 
-#[tokio::test]
-#[ignore = "needs a browser: cargo xtask test"]
-async fn a_second_person_approves_what_the_first_one_proposed() {
-    let folder = tempfile::tempdir().expect("a folder");
+/// A store that asks for four eyes, and the pages of two persons.
+async fn guarded(folder: &TempDir) -> (Idempotency, Site) {
     let file = folder.path().join("shop.db");
     let store = SqliteStore::open(&file).await.expect("a file");
     let idem = Idempotency::new(store);
@@ -28,9 +27,17 @@ async fn a_second_person_approves_what_the_first_one_proposed() {
     let audit = || Audit::sqlite(pool.clone()).four_eyes(&["app"]);
     audit().migrate().await.expect("a trail");
     let audit = audit().connect().await.expect("it answers");
-    let id = uncertain(&idem, "payments.charge", "order-1").await;
     let pages = ["/anna", "/carl"].map(|at| (at, page_of(&at[1..], &idem).audit(&audit)));
     let site = Site::pages(pages).await;
+    (idem, site)
+}
+
+#[tokio::test]
+#[ignore = "needs a browser: cargo xtask test"]
+async fn a_second_person_approves_what_the_first_one_proposed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (idem, site) = guarded(&folder).await;
+    let id = uncertain(&idem, "payments.charge", "order-1").await;
     let state = async || idem.explain(id).await.expect("a story").row.state;
     scenario(async |browser| {
         settle(browser, &site, "It is proposed now").await;
