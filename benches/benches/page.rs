@@ -1,5 +1,5 @@
 //! The operators' page over a store of 1,000,000 records in Postgres, of which 20,000 need a
-//! person: how long its pages take, and the statements that they send.
+//! person: how long its pages take, and their calls of the store.
 //!
 //! `IDEMPOTENT_TEST_POSTGRES_URL` says where the server is; `cargo xtask servers` starts one. It
 //! fills a gigabyte.
@@ -18,37 +18,29 @@ use std::{
 use axum::{Router, body::Body};
 use http::{Request, StatusCode, request::Parts};
 use idempotent_admin::{Act, Page, Person};
-use idempotent_runtime::{Error, Idempotency, store::PostgresStore};
+use idempotent_runtime::{
+    Error, Idempotency, Observer,
+    store::{PostgresStore, StoreEvent},
+};
 use sqlx::{AssertSqlSafe, PgPool};
 use tower::ServiceExt as _;
-use tracing::field::{Field, Visit};
-use tracing_subscriber::{Layer, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 const RECORDS: u32 = 1_000_000;
 const NEEDY: u32 = 20_000;
 const PREFIX: &str = "bench_page_";
 
-/// How long each statement took, as the driver says.
+/// How long each call of the store took.
 #[derive(Clone, Default)]
-struct Statements(Arc<Mutex<Vec<Duration>>>);
+struct Calls(Arc<Mutex<Vec<Duration>>>);
 
-impl<S: tracing::Subscriber> Layer<S> for Statements {
-    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
-        if event.metadata().target() == "sqlx::query" {
-            event.record(&mut &*self);
-        }
-    }
-}
-
-impl Visit for &Statements {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        if field.name() == "elapsed_secs" {
-            let mut all = self.0.lock().expect("a list");
-            all.push(Duration::from_secs_f64(value));
-        }
+impl Observer for Calls {
+    fn wants_store_events(&self) -> bool {
+        true
     }
 
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+    fn store(&self, event: &StoreEvent) {
+        self.0.lock().expect("a list").push(event.elapsed);
+    }
 }
 
 async fn run(pool: &PgPool, text: &str) {
@@ -57,7 +49,7 @@ async fn run(pool: &PgPool, text: &str) {
 }
 
 /// Makes the table: the server itself makes its records of two.
-async fn filled(pool: &PgPool) -> Idempotency {
+async fn filled(pool: &PgPool, calls: &Calls) -> Idempotency {
     run(
         pool,
         &format!("DROP TABLE IF EXISTS {PREFIX}records, {PREFIX}steps, {PREFIX}schema"),
@@ -66,7 +58,8 @@ async fn filled(pool: &PgPool) -> Idempotency {
     let store = PostgresStore::builder().table_prefix(PREFIX);
     let store = store.pool(pool.clone()).expect("a store");
     store.migrate().await.expect("tables");
-    let idem = Idempotency::new(store);
+    let idem = Idempotency::builder(store).observer(calls.clone());
+    let idem = idem.build().expect("a handle");
     let call = idem.call("payments.charge").key("done");
     call.run(async |_| Ok::<_, Error>(7)).await.expect("a call");
     let call = idem.call("mails.send").key("lost").uncertain_errors();
@@ -112,14 +105,11 @@ async fn main() {
         return;
     };
     let pool = PgPool::connect(&url).await.expect("the server answers");
-    let idem = filled(&pool).await;
-    let statements = Statements::default();
-    let filter = tracing_subscriber::filter::LevelFilter::DEBUG;
-    let layer = statements.clone().with_filter(filter);
-    tracing_subscriber::registry().with(layer).init();
+    let calls = Calls::default();
+    let idem = filled(&pool, &calls).await;
     let access = |_: &Parts| Some(Person::reader("anna").with(Act::ALL));
     let app = Page::new(idem, access).router();
-    println!("| page, for eight browsers | took | statements | the slowest of them |");
+    println!("| page, for eight browsers | took | calls of the store | the slowest of them |");
     println!("|---|---:|---:|---:|");
     for path in [
         "/overview",
@@ -129,9 +119,9 @@ async fn main() {
         "/records?state=attention&show=500",
         "/records?state=parked",
     ] {
-        statements.0.lock().expect("a list").clear();
+        calls.0.lock().expect("a list").clear();
         let took = shown(&app, path).await;
-        let all = statements.0.lock().expect("a list").clone();
+        let all = calls.0.lock().expect("a list").clone();
         let slowest = all.iter().max().copied().unwrap_or_default();
         println!("| {path} | {took:.1?} | {} | {slowest:.1?} |", all.len());
     }

@@ -280,7 +280,7 @@ pub(crate) fn failed(person: &Person, id: &str, error: &Error) -> Response {
             let text = format!("The store did not answer: {error}");
             html(
                 StatusCode::SERVICE_UNAVAILABLE,
-                views::ended(person, "Not done", id, &text, false),
+                views::ended(person, "The store is away", id, &text, false),
             )
         }
     }

@@ -14,7 +14,7 @@ use crate::outbox::{AnyOutbox, Topic};
 const FRESH: Duration = Duration::from_secs(5);
 
 /// How many records that need a person are looked at.
-const MOST: u32 = 10_000;
+const MOST: u32 = 5_000;
 
 /// The records that need a person, of one operation in one state.
 #[derive(Clone, Debug, PartialEq, Eq)]

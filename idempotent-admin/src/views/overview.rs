@@ -45,7 +45,7 @@ fn needs_a_person(overview: &Overview) -> Markup {
                 Ok(needy) if needy.is_empty() => p { "Nothing does." },
                 Ok(needy) => {
                     (table_of_needy(needy, overview))
-                    @if overview.is_capped { p { "There are more: only the first 10,000 were counted." } }
+                    @if overview.is_capped { p { "There are more: only the first 5,000 were counted." } }
                 }
             }
         }

@@ -27,7 +27,7 @@ pub(crate) fn record(
     (token, timeline): (Option<&str>, Option<Result<Vec<Line>, String>>),
 ) -> Markup {
     let content = html! {
-        section { h2 { "Story" } @for sentence in &story.sentences { p { (sentence) } } }
+        section { h2 { "Story" } @for sentence in &story.sentences { p { (with_code(sentence)) } } }
         (acts(person, story))
         (facts(story))
         @if let (Some(token), true) = (token, has_outcome(&story.row)) { (reveal(&story.row, token)) }
@@ -36,6 +36,15 @@ pub(crate) fn record(
     };
     let title = format!("Record {}", &story.row.id.to_hex()[..12]);
     page(person, Depth::Below, &title, &content)
+}
+
+/// A sentence, of which the words in backticks are code.
+fn with_code(sentence: &str) -> Markup {
+    html! {
+        @for (place, part) in sentence.split('`').enumerate() {
+            @if place % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 fn has_outcome(row: &RecordRow) -> bool {
@@ -139,7 +148,9 @@ fn settle_step(story: &Explanation, step: &StepRow) -> Markup {
 fn steps(person: &Person, story: &Explanation) -> Markup {
     let steps = &story.steps;
     let may = person.may(RecordAct::Step.right());
-    let is_open = |step: &StepRow| step.state == StepState::Begun || step.is_to_be_undone;
+    let undoes = matches!(story.row.state, State::Undoing | State::Parked);
+    let is_open =
+        |step: &StepRow| step.state == StepState::Begun || (undoes && step.is_to_be_undone);
     html! {
         section {
             h2 { "Steps" }
@@ -157,7 +168,7 @@ fn steps(person: &Person, story: &Explanation) -> Markup {
                                 td { code { (name(step).short()) } }
                                 td { (format!("{:?}", step.state).to_lowercase()) }
                                 td { (outcome(step.outcome)) }
-                                td { @if step.is_to_be_undone { "is to be undone" } @else { "-" } }
+                                td { (undo(step, undoes)) }
                                 td { @if let Some(note) = &step.note { (said(note)) } @else { "-" } }
                                 @if may { td { @if is_open(step) { (settle_step(story, step)) } } }
                             }
@@ -206,4 +217,12 @@ fn table_of_entries(lines: &[Line]) -> Markup {
         "Sealed in batch",
     ];
     table("Entries of the audit", &heads, &rows)
+}
+
+fn undo(step: &StepRow, undoes: bool) -> &'static str {
+    match (step.is_to_be_undone, undoes) {
+        (false, _) => "-",
+        (true, true) => "is to be undone",
+        (true, false) => "if the call fails for good",
+    }
 }

@@ -35,6 +35,6 @@ async fn a_scenario_that_panics_leaves_no_browser() {
             tokio::task::yield_now().await;
         }
     };
-    let ended = tokio::time::timeout(Duration::from_secs(30), ends).await;
+    let ended = tokio::time::timeout(Duration::from_secs(240), ends).await;
     ended.expect("the browser ends");
 }

@@ -7,6 +7,7 @@ mod collectors;
 mod forms;
 mod hands;
 mod hostile;
+#[cfg(target_os = "linux")]
 mod leftovers;
 mod many;
 mod outboxes;
