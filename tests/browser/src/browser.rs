@@ -245,10 +245,14 @@ impl Browser {
         self.devtools("Emulation.setTimezoneOverride", zone).await;
     }
 
-    /// Takes a picture of the page, as a PNG.
-    pub async fn picture(&self) -> Vec<u8> {
+    /// Hides the bars of windows that scroll.
+    pub async fn hide_scrollbars(&self) {
         let hidden = json!({ "hidden": true });
         self.devtools("Emulation.setScrollbarsHidden", hidden).await;
+    }
+
+    /// Takes a picture of the page, as a PNG.
+    pub async fn picture(&self) -> Vec<u8> {
         let picture = self.driver.screenshot_as_png().await;
         picture.expect("a picture")
     }

@@ -20,6 +20,7 @@ async fn main() {
     let page = page_of("anna", &records.idem).chart(&chart);
     let site = Site::pages([("/admin", page.outbox(&post.outbox))]).await;
     scenario(async |browser| {
+        browser.hide_scrollbars().await;
         browser.colors("light").await;
         browser.visit(&site.at("/admin")).await;
         browser.has_title("Overview").await;
@@ -47,7 +48,7 @@ async fn take(browser: &Browser, name: &str) {
     browser
         .size(1280, u32::try_from(height).unwrap_or(u32::MAX))
         .await;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate");
     let written = fs::write(folder.join(name), browser.picture().await);
     written.expect("the folder of the documentation");
 }
