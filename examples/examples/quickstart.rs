@@ -1,64 +1,20 @@
-use idempotent_runtime::{Error, ErrorVerdict, Idempotency, current, idempotent};
-use serde::{Deserialize, Serialize};
+use idempotent_runtime::{Error, Idempotency, idempotent};
 
-#[derive(Serialize)]
-struct Charge {
-    order_id: String,
-    merchant: String,
-    cents: u64,
-}
-
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Receipt {
-    charge: String,
-}
-
-#[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
-enum PayError {
-    #[verdict(replay)] // an answer: every duplicate gets it
-    #[error("the card was declined")]
-    Declined,
-    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
-    #[error(transparent)]
-    Idempotency(#[from] Error),
-}
-
-struct Gateway;
-
-impl Gateway {
-    async fn charge(&self, req: &Charge, key: String) -> Result<Receipt, PayError> {
-        if req.cents == 0 {
-            return Err(PayError::Declined);
-        }
-        println!("charging {} cents for {}", req.cents, req.order_id);
-        Ok(Receipt { charge: key })
-    }
-}
-
-#[idempotent(
-    name = "payments.charge",
-    key = req.order_id,
-    scope = req.merchant,
-    ttl = "24h",
-    on_error = ErrorVerdict::verdict,
-    skip(gateway)
-)]
-async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
-    gateway
-        .charge(req, current().child_key("gateway.charge"))
-        .await
+#[idempotent(name = "payments.charge", key = order_id, scope = merchant, ttl = "24h")]
+async fn charge(merchant: &str, order_id: &str, cents: u64) -> Result<String, Error> {
+    println!("charging {cents} cents");
+    Ok(format!("receipt for {order_id}"))
 }
 
 #[tokio::main]
-async fn main() -> Result<(), PayError> {
-    Idempotency::sqlite("idempotency.db").await?.install()?;
+async fn main() -> Result<(), Error> {
+    Idempotency::memory().install()?; // or a file: `Idempotency::sqlite("shop.db").await?`
 
-    let req = Charge {
-        order_id: "order-42".into(),
-        merchant: "merchant-7".into(),
-        cents: 1_250,
-    };
-    println!("first  {:?}", charge(&Gateway, &req).await?);
-    println!("again  {:?}", charge(&Gateway, &req).await?);
+    let first = charge("merchant-7", "order-42", 1_250).await?;
+    let again = charge("merchant-7", "order-42", 1_250).await?; // the body does not run
+    assert_eq!(first, again);
+
+    let other = charge("merchant-7", "order-42", 9_900).await;
+    assert!(matches!(other, Err(Error::KeyReused { .. })));
     Ok(())
 }

@@ -32,3 +32,8 @@ pub use self::{
     policy::{Budget, Conflict, Limits, Profile, StopReason, Support},
     sampler::Sampler,
 };
+
+/// Its listing is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

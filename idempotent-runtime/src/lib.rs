@@ -281,3 +281,8 @@ pub mod __audit {
         value::setters,
     };
 }
+
+/// Its listing is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -15,6 +15,7 @@ mod run;
 mod servers;
 mod tail;
 mod tally;
+mod way;
 
 #[cfg(test)]
 mod readme;
@@ -26,8 +27,9 @@ use servers::Servers;
 const USAGE: &str = "\
 usage: cargo xtask test                every test and doc test, with the examples that they run
        cargo xtask lint                formatting, floors, clippy, documentation, licences
+       cargo xtask docs                the documentation of all crates with all features, and its path
        cargo xtask floors              whether each room imports rooms below it alone
-       cargo xtask plot                docs/ratios.svg, out of the tables in benches/README.md
+       cargo xtask plot                the pictures of the README: ratios of the benches, and a duplicate's way
        cargo xtask servers [NAME...]   the servers of the tests, or these, until Ctrl-C";
 
 fn main() -> ExitCode {
@@ -36,8 +38,9 @@ fn main() -> ExitCode {
     match words[..] {
         ["test"] => run::all(&plan::test()),
         ["lint"] => run::all(&plan::lint()),
+        ["docs"] => documented(),
         ["floors"] => floors::check(),
-        ["plot"] => match plot::write() {
+        ["plot"] => match plot::write().and_then(|()| way::write()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");
@@ -54,6 +57,14 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Builds the documentation, and prints where it is.
+fn documented() -> ExitCode {
+    let ended = run::all(&[plan::docs()]);
+    let first = plan::target().join("doc/idempotent_runtime/index.html");
+    println!("{}", first.display());
+    ended
 }
 
 /// Starts the servers, and stays until it is ended.

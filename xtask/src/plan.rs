@@ -141,15 +141,7 @@ pub(crate) fn lint() -> Vec<Step> {
     let audited = "audit,postgres";
     steps.push(alone("the page with an audit", "idempotent-admin", audited));
     steps.push(fuzz());
-    let mut docs = step(
-        "documentation",
-        &format!(
-            "doc --package idempotent-runtime --package idempotent-client --package idempotent-cli --package idempotent-audit --package idempotent-admin --package idempotent-macros {features} --no-deps"
-        ),
-    );
-    docs.environment
-        .push(("RUSTDOCFLAGS", "-D warnings".into()));
-    steps.push(docs);
+    steps.push(docs());
     let oldest = concat!("+", env!("CARGO_PKG_RUST_VERSION"));
     if is_installed(oldest) {
         steps.push(oldest_rust(oldest, &features));
@@ -164,6 +156,20 @@ pub(crate) fn lint() -> Vec<Step> {
         println!("cargo-deny is not installed: licences and advisories are not checked");
     }
     steps
+}
+
+/// The documentation of the crates that are published. A broken link fails.
+pub(crate) fn docs() -> Step {
+    const PACKAGES: [&str; 6] = ["runtime", "client", "cli", "audit", "admin", "macros"];
+    let packages = PACKAGES.map(|name| format!("--package idempotent-{name}"));
+    let (packages, features) = (packages.join(" "), all_features());
+    let mut docs = step(
+        "documentation",
+        &format!("doc {packages} {features} --no-deps"),
+    );
+    docs.environment
+        .push(("RUSTDOCFLAGS", "-D warnings".into()));
+    docs
 }
 
 /// A package with this feature and no other: it compiles, and nothing in it is unused. The style is
@@ -253,7 +259,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// The folder that cargo builds into: this program lies in `debug` there.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     std::env::current_exe()
         .ok()
         .and_then(|program| Some(program.parent()?.parent()?.to_owned()))
