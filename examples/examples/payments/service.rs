@@ -34,7 +34,7 @@ pub(crate) enum PayError {
     #[verdict(release)]
     #[error("the gateway did not answer: {0}")]
     Unreachable(String),
-    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
+    #[verdict(replay)] // an error of the library is never recorded: `on_crash` decides
     #[error(transparent)]
     Idempotency(#[from] Error),
 }

@@ -115,7 +115,7 @@ pub enum Verdict {
 ///     #[verdict(uncertain)] // it is unknown
 ///     #[error("the gateway did not answer")]
 ///     NoAnswer,
-///     #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
+///     #[verdict(replay)] // an error of the library is never recorded: `on_crash` decides
 ///     #[error(transparent)]
 ///     Idempotency(#[from] Error),
 /// }

@@ -44,7 +44,7 @@ enum ShopError {
     #[serde(skip)] // it is not recorded, so serde need not know it
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
-    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
+    #[verdict(replay)] // an error of the library is never recorded: `on_crash` decides
     #[error(transparent)]
     Idempotency(#[from] Error),
 }
