@@ -86,11 +86,16 @@ pub struct Person {
 }
 
 impl Person {
-    /// Makes a person with this name, who may read everything but outcomes.
+    /// Makes a person with this name, who may read everything but outcomes. Blanks around the name
+    /// are left out.
+    ///
+    /// A person has one name, whatever they typed at the login: two spellings are two people, and
+    /// may approve for each other. A request of a person without a name, or with one of more than
+    /// 256 bytes, is refused.
     #[must_use]
     pub fn reader(name: impl Into<Arc<str>>) -> Self {
         Self {
-            name: name.into(),
+            name: name.into().trim().into(),
             acts: Vec::new(),
             verification: None,
         }
@@ -101,6 +106,11 @@ impl Person {
     pub fn with(mut self, acts: impl IntoIterator<Item = Act>) -> Self {
         self.acts.extend(acts);
         self
+    }
+
+    /// Whether the name can be kept with an act.
+    pub(crate) fn has_name(&self) -> bool {
+        !self.name.is_empty() && self.name.len() <= 256
     }
 
     /// The person of a request that is answered beside this verification.

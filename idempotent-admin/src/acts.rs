@@ -19,10 +19,11 @@ use idempotent_runtime::{
 };
 use serde::Deserialize;
 
-pub(crate) use self::ended::end;
+pub(crate) use self::ended::{end, who_wrote};
 use crate::{
     access::Person,
     chosen::{text_of, version_of},
+    limit::in_time,
     links::Depth,
     page::Page,
     record_act::{Ended, RecordAct},
@@ -151,7 +152,7 @@ pub(crate) async fn form(
         Ok(place) => place,
         Err(why) => return why.answer(&person),
     };
-    match page.idem.explain(place.id).await {
+    match in_time(page.idem.explain(place.id)).await {
         Ok(story) => shown(&page, &person, &place, &story, (&Wanted::default(), None)),
         Err(error) => failed(&person, &place.id.to_hex(), &error),
     }
@@ -237,21 +238,22 @@ async fn answered(
     let (status, text) = match ended {
         Ended::Done => (StatusCode::OK, "Done. The store has the reason.".to_owned()),
         Ended::Invalid(why) => {
+            let seen = sent.version;
             let wanted = Wanted {
                 how: sent.how,
                 value: sent.value,
                 schema: sent.schema,
                 reason: sent.reason,
             };
-            return match page.idem.explain(place.id).await {
-                Ok(story) => shown(page, person, place, &story, (&wanted, Some(why))),
+            return match in_time(page.idem.explain(place.id)).await {
+                Ok(story) if is_as_seen(place, &story, &seen) => {
+                    shown(page, person, place, &story, (&wanted, Some(why)))
+                }
+                Ok(story) => place.answer(person, StatusCode::CONFLICT, &since(&who_wrote(&story))),
                 Err(error) => failed(person, &place.id.to_hex(), &error),
             };
         }
-        Ended::Moved(text) => (
-            StatusCode::CONFLICT,
-            format!("Nothing was changed. The record has moved since you saw it: {text}."),
-        ),
+        Ended::Moved(text) => (StatusCode::CONFLICT, since(&text)),
         Ended::Refused(text) => (StatusCode::CONFLICT, format!("Nothing was changed: {text}")),
         Ended::Unknown(text) => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -267,6 +269,16 @@ async fn answered(
         ),
     };
     place.answer(person, status, &text)
+}
+
+/// Whether the version of a form is the one that is there.
+fn is_as_seen(place: &Place, story: &Explanation, seen: &str) -> bool {
+    place.version(story).is_some_and(|it| text_of(it) == seen)
+}
+
+/// The sentence for an act on a record that has moved.
+pub(crate) fn since(what: &str) -> String {
+    format!("Nothing was changed. The record has moved since you saw it: {what}.")
 }
 
 /// The answer where a record could not be read.

@@ -6,6 +6,7 @@ mod acts;
 mod bulk;
 mod chart;
 mod chosen;
+mod limit;
 mod links;
 mod origin;
 mod outbox;

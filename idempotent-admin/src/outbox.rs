@@ -61,6 +61,9 @@ pub(crate) enum OutboxAct {
 pub(crate) struct Target<'a> {
     pub(crate) key: &'a str,
     pub(crate) message: &'a str,
+    /// When the message was set aside, in microseconds; 0 for one that waits. It may be set aside
+    /// once more.
+    pub(crate) at: i64,
 }
 
 /// The person and the reason of an act.
@@ -79,6 +82,8 @@ pub(crate) trait AnyOutbox: Send + Sync {
     async fn topics(&self) -> Result<Vec<Topic>, Error>;
     async fn parked(&self) -> Result<Vec<ParkedKey>, Error>;
     async fn set_aside(&self) -> Result<Vec<SetAside>, Error>;
+    /// Returns whether the target of an act is there.
+    async fn has(&self, act: OutboxAct, target: Target<'_>) -> Result<bool, Error>;
     /// Returns whether anything was changed.
     async fn act(
         &self,
@@ -93,7 +98,7 @@ mod sql {
     use async_trait::async_trait;
     use idempotent_runtime::{
         Error,
-        outbox::{Outbox, OutboxDatabase},
+        outbox::{Outbox, OutboxDatabase, Rejected},
     };
 
     use super::{AnyOutbox, MOST, OutboxAct, ParkedKey, SetAside, Signed, Target, Topic};
@@ -138,12 +143,24 @@ mod sql {
             Ok(messages.collect())
         }
 
+        async fn has(&self, act: OutboxAct, target: Target<'_>) -> Result<bool, Error> {
+            match act {
+                OutboxAct::Resume | OutboxAct::Discard => {
+                    is_parked_at(self, target.key, target.message).await
+                }
+                OutboxAct::Resend | OutboxAct::Delete => {
+                    Ok(rejected(self, target).await?.is_some())
+                }
+            }
+        }
+
         async fn act(
             &self,
             act: OutboxAct,
-            Target { key, message }: Target<'_>,
+            target: Target<'_>,
             Signed { by, because }: Signed<'_>,
         ) -> Result<bool, Error> {
+            let Target { key, message, .. } = target;
             match act {
                 // Not at another message, which the person has not seen.
                 OutboxAct::Resume if !is_parked_at(self, key, message).await? => return Ok(false),
@@ -153,9 +170,7 @@ mod sql {
                 }
                 OutboxAct::Resend | OutboxAct::Delete => {}
             }
-            let messages = self.rejected().id(message).await?;
-            // The newest one, where a message was set aside twice.
-            let Some(rejected) = messages.into_iter().max_by_key(|it| it.at) else {
+            let Some(rejected) = rejected(self, target).await? else {
                 return Ok(false);
             };
             match act {
@@ -168,6 +183,19 @@ mod sql {
                 }
             }
         }
+    }
+
+    /// The message that was set aside at this time, with this key.
+    async fn rejected<DB: OutboxDatabase>(
+        outbox: &Outbox<DB>,
+        target: Target<'_>,
+    ) -> Result<Option<Rejected>, Error> {
+        let messages = outbox.rejected().id(target.message).await?;
+        let is_it = |it: &Rejected| {
+            let key = it.key.as_deref().unwrap_or("");
+            it.at.as_micros() == target.at && key == target.key
+        };
+        Ok(messages.into_iter().find(is_it))
     }
 
     /// Whether a key is parked at this message.

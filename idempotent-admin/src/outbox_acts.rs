@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
+    limit::in_time,
     links::Depth,
     outbox::{AnyOutbox, OutboxAct, Signed, Target},
     page::Page,
@@ -44,6 +45,7 @@ pub(crate) fn may(person: &Person) -> impl Iterator<Item = (&'static str, Outbox
 pub(crate) struct About {
     key: String,
     message: String,
+    at: i64,
 }
 
 /// A form that was sent.
@@ -52,6 +54,7 @@ pub(crate) struct About {
 pub(crate) struct Sent {
     key: String,
     message: String,
+    at: i64,
     token: String,
     reason: String,
 }
@@ -64,7 +67,7 @@ pub(crate) async fn list(
     let Some(outbox) = &page.outbox else {
         return html(StatusCode::NOT_FOUND, views::no_outbox(&person, Depth::Top));
     };
-    let listed = tokio::join!(outbox.parked(), outbox.set_aside());
+    let listed = tokio::join!(in_time(outbox.parked()), in_time(outbox.set_aside()));
     match listed {
         (Ok(parked), Ok(set_aside)) => {
             let acts: Vec<_> = may(&person).collect();
@@ -73,15 +76,15 @@ pub(crate) async fn list(
                 views::outbox(&person, &acts, (&parked, &set_aside)),
             )
         }
-        (Err(error), _) | (_, Err(error)) => away(&person, &error),
+        (Err(error), _) | (_, Err(error)) => away(&person, Depth::Top, &error),
     }
 }
 
-fn away(person: &Person, error: &Error) -> Response {
+fn away(person: &Person, depth: Depth, error: &Error) -> Response {
     let text = format!("The outbox did not answer: {error}");
     html(
         StatusCode::SERVICE_UNAVAILABLE,
-        views::outbox_ended(person, Depth::Top, &text, false),
+        views::outbox_ended(person, depth, &text, false),
     )
 }
 
@@ -126,9 +129,14 @@ fn refused(person: &Person, text: &str) -> Response {
     )
 }
 
-/// The subject of a token: the key stands in the place of a record, and the message in that of a
-/// version.
-fn subject<'a>(person: &'a Person, act: OutboxAct, key: &'a str, message: &'a str) -> Subject<'a> {
+/// The subject of a token: the key is in the place of a record, and the message, as it was seen, in
+/// that of a version.
+fn subject<'a>(
+    person: &'a Person,
+    act: OutboxAct,
+    target: Target<'a>,
+    seen: &'a str,
+) -> Subject<'a> {
     let act = match act {
         OutboxAct::Resume => "outbox resume",
         OutboxAct::Discard => "outbox discard",
@@ -138,9 +146,13 @@ fn subject<'a>(person: &'a Person, act: OutboxAct, key: &'a str, message: &'a st
     Subject {
         person: person.name(),
         act,
-        record: key,
-        version: message,
+        record: target.key,
+        version: seen,
     }
+}
+
+fn seen(target: Target<'_>) -> String {
+    format!("{} {}", target.at, target.message)
 }
 
 /// Shows the form of an act.
@@ -150,21 +162,28 @@ pub(crate) async fn form(
     Path(act): Path<String>,
     about: Result<Query<About>, QueryRejection>,
 ) -> Response {
-    let (name, act, _) = match find(&page, &person, &act) {
+    let (name, act, outbox) = match find(&page, &person, &act) {
         Ok(found) => found,
         Err(why) => return why.answer(&person),
     };
-    let Ok(Query(About { key, message })) = about else {
+    let Ok(Query(About { key, message, at })) = about else {
         return html(
             StatusCode::BAD_REQUEST,
             views::no_outbox(&person, Depth::Below),
         );
     };
-    let token = page.secret.token(subject(&person, act, &key, &message));
     let target = Target {
         key: &key,
         message: &message,
+        at,
     };
+    match in_time(outbox.has(act, target)).await {
+        Ok(true) => {}
+        Ok(false) => return NotHere::Missing.answer(&person),
+        Err(error) => return away(&person, Depth::Below, &error),
+    }
+    let seen = seen(target);
+    let token = page.secret.token(subject(&person, act, target, &seen));
     html(
         StatusCode::OK,
         views::outbox_form(&person, (name, act), target, &token),
@@ -193,7 +212,13 @@ pub(crate) async fn done(
             );
         }
     };
-    let subject = subject(&person, act, &sent.key, &sent.message);
+    let target = Target {
+        key: &sent.key,
+        message: &sent.message,
+        at: sent.at,
+    };
+    let seen = seen(target);
+    let subject = subject(&person, act, target, &seen);
     if let Err(why) = page.trusts(&headers, subject, &sent.token) {
         return refused(&person, why);
     }
@@ -204,10 +229,6 @@ pub(crate) async fn done(
             views::outbox_ended(&person, Depth::Below, text, false),
         );
     }
-    let target = Target {
-        key: &sent.key,
-        message: &sent.message,
-    };
     let signed = Signed {
         by: person.name(),
         because: &sent.reason,
@@ -219,7 +240,7 @@ pub(crate) async fn done(
         ),
         Ok(false) => (
             StatusCode::CONFLICT,
-            "Nothing was changed: it is not there any more, or another message is first."
+            "Nothing was changed: it is not there any more as you saw it, or another message is first."
                 .to_owned(),
         ),
         Err(Error::InvalidPolicy(why)) => (

@@ -3,12 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Idempotency, Time,
+    Error, Idempotency, Time,
     operate::{Health, State},
 };
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::outbox::{AnyOutbox, Topic};
+use crate::{
+    limit::in_time,
+    outbox::{AnyOutbox, Topic},
+};
 
 /// How old an overview may be.
 const FRESH: Duration = Duration::from_secs(5);
@@ -35,41 +38,61 @@ pub(crate) struct Overview {
     /// The time by the store's clock.
     pub(crate) now: Option<Time>,
     pub(crate) topics: Result<Vec<Topic>, String>,
-    pub(crate) health: Health,
+    pub(crate) health: Result<Health, String>,
 }
 
 /// The overview that was read last.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<Option<(Instant, Arc<Overview>)>>);
+pub(crate) struct Cache(Arc<Mutex<Last>>);
+
+type Last = Option<(Instant, Arc<Overview>)>;
 
 impl Cache {
     /// Returns an overview that is not older than five seconds. Those who come while it is read
-    /// wait for it, and read nothing.
+    /// wait for it, and read nothing. It is read to its end, also for a browser that leaves.
     pub(crate) async fn get(
         &self,
         idem: &Idempotency,
-        outbox: Option<&dyn AnyOutbox>,
+        outbox: Option<&Arc<dyn AnyOutbox>>,
     ) -> Arc<Overview> {
-        let mut last = self.0.lock().await;
-        if let Some((read, overview)) = &*last
-            && read.elapsed() < FRESH
-        {
-            return Arc::clone(overview);
+        let (last, idem, outbox) = (Arc::clone(&self.0), idem.clone(), outbox.cloned());
+        let reading = tokio::spawn(async move {
+            let mut last = last.lock().await;
+            if let Some((read, overview)) = &*last
+                && read.elapsed() < FRESH
+            {
+                return Arc::clone(overview);
+            }
+            let overview = Arc::new(Overview::read(&idem, outbox.as_deref()).await);
+            *last = Some((Instant::now(), Arc::clone(&overview)));
+            overview
+        });
+        match reading.await {
+            Ok(overview) => overview,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
         }
-        let overview = Arc::new(Overview::read(idem, outbox).await);
-        *last = Some((Instant::now(), Arc::clone(&overview)));
-        overview
     }
 }
 
 impl Overview {
     async fn read(idem: &Idempotency, outbox: Option<&dyn AnyOutbox>) -> Self {
         let needy = idem.records().attention();
-        let (page, health) = tokio::join!(needy.page(MOST), idem.health());
-        let topics = match outbox {
-            Some(outbox) => outbox.topics().await.map_err(|error| error.to_string()),
-            None => Ok(Vec::new()),
+        let topics = async {
+            match outbox {
+                Some(outbox) => in_time(outbox.topics()).await,
+                None => Ok(Vec::new()),
+            }
         };
+        let health = in_time(async { Ok::<_, Error>(idem.health().await) });
+        let (page, health, topics) = tokio::join!(in_time(needy.page(MOST)), health, topics);
+        let (health, topics) = (
+            health.map_err(|error| error.to_string()),
+            topics.map_err(|error| error.to_string()),
+        );
         let (is_capped, now) = match &page {
             Ok(page) => (page.next.is_some(), Some(page.now)),
             Err(_) => (false, None),

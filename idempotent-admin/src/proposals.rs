@@ -8,15 +8,17 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
+use idempotent_runtime::{BoxError, Error};
 use serde::Deserialize;
 
 use crate::{
     access::{Act, Person},
+    limit::in_time,
     links::Depth,
     page::Page,
     replies::html,
     token::Subject,
-    trail::{NotApproved, Proposal},
+    trail::{AnyTrail, NotApproved, Proposal},
     views,
 };
 
@@ -64,7 +66,7 @@ pub(crate) async fn list(
     let Some(trail) = &page.trail else {
         return no_list(&person, StatusCode::NOT_FOUND, "This page has no audit.");
     };
-    let proposals = match trail.list().await {
+    let proposals = match in_time(trail.list()).await {
         Ok(proposals) => proposals,
         Err(error) => {
             let text = format!("The audit did not answer: {error}");
@@ -80,6 +82,19 @@ pub(crate) async fn list(
     };
     let proposals: Vec<_> = proposals.into_iter().map(with_token).collect();
     html(StatusCode::OK, views::proposals(&person, &proposals))
+}
+
+/// Whether the record of a proposal has moved since, or is gone.
+async fn moved(page: &Page, trail: &dyn AnyTrail, number: i64) -> Result<bool, BoxError> {
+    let all = trail.list().await?;
+    let Some(proposed) = all.iter().find(|it| it.number == number) else {
+        return Ok(false);
+    };
+    match page.idem.explain(proposed.record).await {
+        Ok(story) => Ok(!trail.is_of(&proposed.text, story.row.version)),
+        Err(Error::NotSettled { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Approves a proposal.
@@ -108,6 +123,17 @@ pub(crate) async fn approve(
     let Ok(number) = number.parse::<i64>() else {
         return answer(&person, StatusCode::NOT_FOUND, "There is no such proposal.");
     };
+    match in_time(moved(&page, &**trail, number)).await {
+        Ok(false) => {}
+        Ok(true) => {
+            let text = "Nothing was changed. The record has moved since this was proposed.";
+            return answer(&person, StatusCode::CONFLICT, text);
+        }
+        Err(error) => {
+            let text = format!("Nothing was changed. The store did not answer: {error}");
+            return answer(&person, StatusCode::SERVICE_UNAVAILABLE, &text);
+        }
+    }
     if sent.reason.trim().is_empty() {
         let text = "Nothing was changed: the reason is empty.";
         return answer(&person, StatusCode::BAD_REQUEST, text);

@@ -39,7 +39,7 @@ pub(crate) fn file(kind: &'static str, text: &'static str) -> Response {
 }
 
 pub(crate) fn moved(to: &str) -> Response {
-    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("overview"));
+    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("./overview"));
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     answer.headers_mut().insert(header::LOCATION, to);

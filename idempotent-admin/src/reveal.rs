@@ -8,13 +8,19 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
-use idempotent_runtime::{Stored, identity::RecordId, operate::StoredOutcome};
+use idempotent_runtime::{
+    Stored,
+    identity::RecordId,
+    operate::{RecordRow, StoredOutcome},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     access::{Act, Person},
-    acts::{failed, refused},
+    acts::{failed, refused, since, who_wrote},
+    chosen::text_of,
+    limit::in_time,
     links::Depth,
     page::Page,
     replies::html,
@@ -28,23 +34,25 @@ const MOST: usize = 64 * 1024;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sent {
+    version: String,
     token: String,
 }
 
 /// The subject of the form that reveals an outcome.
-fn subject<'a>(person: &'a Person, id: &'a str) -> Subject<'a> {
+fn subject<'a>(person: &'a Person, id: &'a str, version: &'a str) -> Subject<'a> {
     Subject {
         person: person.name(),
         act: "reveal",
         record: id,
-        version: "",
+        version,
     }
 }
 
 /// The token of the form on the page of a record, for a person with the right.
-pub(crate) fn token(page: &Page, person: &Person, id: RecordId) -> Option<String> {
+pub(crate) fn token(page: &Page, person: &Person, row: &RecordRow) -> Option<String> {
+    let (id, version) = (row.id.to_hex(), text_of(row.version));
     let may = person.may(Act::Reveal);
-    may.then(|| page.secret.token(subject(person, &id.to_hex())))
+    may.then(|| page.secret.token(subject(person, &id, &version)))
 }
 
 /// Reveals an outcome.
@@ -63,11 +71,22 @@ pub(crate) async fn revealed(
     };
     let sent = sent.map(|Form(sent)| sent).unwrap_or_default();
     let hex = id.to_hex();
-    if let Err(why) = page.trusts(&headers, subject(&person, &hex), &sent.token) {
+    if let Err(why) = page.trusts(&headers, subject(&person, &hex, &sent.version), &sent.token) {
         return refused(&person, why);
     }
-    match page.idem.reveal(id, person.name()).await {
-        Ok(outcome) => {
+    let read = async {
+        let story = page.idem.explain(id).await?;
+        match text_of(story.row.version) == sent.version {
+            true => Ok(Ok(page.idem.reveal(id, person.name()).await?)),
+            false => Ok(Err(who_wrote(&story))),
+        }
+    };
+    match in_time(read).await {
+        Ok(Err(moved)) => html(
+            StatusCode::CONFLICT,
+            views::ended(&person, "Outcome", &hex, &since(&moved), false),
+        ),
+        Ok(Ok(outcome)) => {
             let text = outcome.as_ref().map(shown);
             html(
                 StatusCode::OK,

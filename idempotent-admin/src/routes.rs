@@ -10,7 +10,7 @@ use axum::{
     },
     middleware::{Next, from_fn_with_state, map_response},
     response::Response,
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use http::StatusCode;
 use idempotent_runtime::{Error, NotSettled, identity::RecordId, operate::Records};
@@ -19,6 +19,7 @@ use crate::{
     access::Person,
     acts, bulk,
     chart::CallChart,
+    limit::in_time,
     links::Depth,
     outbox_acts,
     page::Page,
@@ -53,8 +54,10 @@ impl Page {
             )
             .route("/approvals", get(proposals::list))
             .route("/approvals/{number}", post(proposals::approve))
+            // No fallback, which could not be nested below a prefix with a parameter.
+            .route("/{*path}", any(no_page))
             .layer(DefaultBodyLimit::max(acts::MOST))
-            .route_layer(from_fn_with_state(Arc::clone(&page), allowed));
+            .layer(from_fn_with_state(Arc::clone(&page), allowed));
         let style = || async { file("text/css; charset=utf-8", include_str!("style.css")) };
         let script = || async { file("text/javascript; charset=utf-8", include_str!("script.js")) };
         pages
@@ -70,7 +73,8 @@ type Shared = State<Arc<Page>>;
 /// Asks for the person of a request. A path that does not exist is asked for, too.
 async fn allowed(State(page): Shared, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let Some(person) = page.access.person(&parts).await else {
+    let person = page.access.person(&parts).await;
+    let Some(person) = person.filter(Person::has_name) else {
         return html(StatusCode::FORBIDDEN, views::refused());
     };
     let verification = page.verification.as_ref().map(|last| last());
@@ -80,6 +84,10 @@ async fn allowed(State(page): Shared, request: Request, next: Next) -> Response 
     next.run(request).await
 }
 
+async fn no_page() -> Response {
+    html(StatusCode::NOT_FOUND, views::no_page())
+}
+
 /// Leads to the overview. Where the path has no slash at its end, its last part stands before the
 /// link.
 async fn first(request: Request) -> Response {
@@ -87,14 +95,15 @@ async fn first(request: Request) -> Response {
     let path = OriginalUri::from_request_parts(&mut parts, &()).await;
     let path = path.map_or_else(|never| match never {}, |uri| uri.path().to_owned());
     let last = path.rsplit('/').next().unwrap_or_default();
+    // With a dot before it, no name of a path is taken for that of a server.
     moved(&match last {
-        "" => "overview".to_owned(),
-        last => format!("{last}/overview"),
+        "" => "./overview".to_owned(),
+        last => format!("./{last}/overview"),
     })
 }
 
 async fn overview(State(page): Shared, person: axum::Extension<Person>) -> Response {
-    let overview = page.cache.get(&page.idem, page.outbox.as_deref()).await;
+    let overview = page.cache.get(&page.idem, page.outbox.as_ref()).await;
     let operations = page.idem.operations();
     let hour = page.chart.as_ref().map(CallChart::hour);
     let shown = views::overview(
@@ -136,7 +145,8 @@ async fn listed(search: &Search, records: &Records<'_>) -> Result<views::Listed,
             false => Ok(None),
         }
     };
-    let (page, count) = tokio::try_join!(records.page(search.shown()), count)?;
+    let (page, count) =
+        in_time(async { tokio::try_join!(records.page(search.shown()), count) }).await?;
     Ok(views::Listed { page, count })
 }
 
@@ -152,9 +162,9 @@ async fn record(
     let Ok(id) = id.parse::<RecordId>() else {
         return html(StatusCode::NOT_FOUND, views::missing(&person, Depth::Below));
     };
-    match page.idem.explain(id).await {
+    match in_time(page.idem.explain(id)).await {
         Ok(story) => {
-            let token = reveal::token(&page, &person, id);
+            let token = reveal::token(&page, &person, &story.row);
             let timeline = timeline(&page, id).await;
             let shown = views::record(&person, &story, (token.as_deref(), timeline));
             html(StatusCode::OK, shown)
@@ -169,7 +179,7 @@ async fn record(
 
 /// The entries of a record, where there is a trail.
 async fn timeline(page: &Page, id: RecordId) -> Option<Result<Vec<Line>, String>> {
-    let timeline = page.trail.as_ref()?.timeline(id).await;
+    let timeline = in_time(page.trail.as_ref()?.timeline(id)).await;
     Some(timeline.map_err(|error| error.to_string()))
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use async_trait::async_trait;
-use idempotent_runtime::{BoxError, Time, identity::RecordId};
+use idempotent_runtime::{BoxError, Time, identity::RecordId, record::Version};
 
 /// A proposal of the last 24 hours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ pub(crate) trait AnyTrail: Send + Sync {
         signed: (&str, &str),
     ) -> Result<(), BoxError>;
     async fn list(&self) -> Result<Vec<Proposal>, BoxError>;
-    /// Fails for the person who proposed it.
+    /// Whether a proposal is about this version of its record.
+    fn is_of(&self, proposal: &str, version: Version) -> bool;
+    /// Fails for the person who proposed or approved it.
     async fn approve(&self, number: i64, signed: (&str, &str)) -> Result<(), NotApproved>;
 }
 
@@ -84,13 +86,21 @@ mod audit {
 
     use async_trait::async_trait;
     use idempotent_audit::{Audit, AuditError, Signed, TimelineEntry, Verifications};
-    use idempotent_runtime::{BoxError, identity::RecordId};
+    use idempotent_runtime::{BoxError, identity::RecordId, record::Version};
 
     use super::{AnyTrail, Line, NotApproved, Proposal, Verification};
 
     /// The last verification of a task, in words.
     pub(crate) fn last(verifications: &Verifications) -> Verification {
         let last = verifications.last();
+        if verifications.is_late() {
+            return Verification {
+                text: "The audit trail is not verified any more: its task has ended, or hangs."
+                    .to_owned(),
+                at: last.map(|last| last.at),
+                holds: false,
+            };
+        }
         Verification {
             text: last.as_ref().map_or_else(
                 || "The audit trail is being verified for the first time.".to_owned(),
@@ -134,6 +144,11 @@ mod audit {
         ) -> Result<(), BoxError> {
             let propose = Self::propose(self, record, proposal.parse()?);
             Ok(propose.by(by).because(because).await?)
+        }
+
+        fn is_of(&self, proposal: &str, version: Version) -> bool {
+            let proposal = proposal.parse::<idempotent_audit::Proposal>();
+            proposal.is_ok_and(|it| it.is_of(version))
         }
 
         async fn list(&self) -> Result<Vec<Proposal>, BoxError> {

@@ -106,7 +106,7 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// [`AuditError::InvalidAct`] if no such proposal stands, or the same person proposed it.
+    /// [`AuditError::InvalidAct`] if no such proposal stands, or the same person proposed or approved it.
     /// [`AuditError::Store`] if the database does not answer. Awaited, the act fails as every
     /// [`TrailAct`].
     pub async fn approve(&self, number: i64, by: &str) -> Result<TrailAct<'_>, AuditError> {
@@ -125,6 +125,10 @@ impl Audit {
                 "the person who proposed it cannot approve it",
             ));
         }
+        let has = |it: &Signed| person(&it.db_user, it.by.as_deref()) == person(&own, Some(by));
+        if proposed.approved.iter().any(has) {
+            return Err(AuditError::InvalidAct("this person has approved it before"));
+        }
         let subject = end(&proposed.proposal, proposed.record);
         Ok(TrailAct::new(self, APPROVE, subject).by(by))
     }
@@ -136,9 +140,10 @@ impl Audit {
     ///
     /// [`AuditError::Store`] if the database does not answer.
     pub async fn proposals(&self) -> Result<Vec<Proposed>, AuditError> {
-        let events = self.trail.events(&self.names, &[PROPOSE, APPROVE]).await?;
+        let (names, kinds) = (&self.names, [PROPOSE, APPROVE]);
+        let events = self.trail.events(names, &kinds, Some(STANDS)).await?;
         let mut all: Vec<Proposed> = Vec::new();
-        for event in events.iter().filter(|event| event.age < STANDS) {
+        for event in &events {
             let Some(proposed) = Proposed::read(event) else {
                 continue;
             };

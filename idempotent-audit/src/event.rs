@@ -39,8 +39,6 @@ pub(crate) struct Event {
     pub(crate) db_user: Option<String>,
     /// When it was written, by the server's clock, in microseconds.
     pub(crate) written: i64,
-    /// How long ago that was.
-    pub(crate) age: i64,
 }
 
 impl Event {
@@ -52,7 +50,6 @@ impl Event {
             person: row.text(3)?,
             db_user: row.text(4)?,
             written: row.number(5)?.unwrap_or_default(),
-            age: row.number(6)?.unwrap_or_default(),
         })
     }
 }
@@ -70,20 +67,23 @@ pub(crate) fn insert<DB: TrailDatabase>(names: &Names, event: &NewEvent<'_>) -> 
     format!("INSERT INTO {events} (event, holder, detail, person) VALUES ({values})")
 }
 
-/// The events with these names, in the order in which they were written.
+/// The events with these names, in the order in which they were written: all, or those of the last
+/// microseconds.
 pub(crate) async fn named<DB: TrailDatabase>(
     connection: &mut DB::Connection,
     names: &Names,
     events: &[&str],
+    newest: Option<i64>,
 ) -> Result<Vec<Event>, StoreError> {
     let (table, events) = (
         names.of(Source::Event),
         events.iter().map(|it| DB::text(it)),
     );
     let (events, now) = (events.collect::<Vec<_>>().join(", "), DB::NOW);
+    let newest = newest.map_or(String::new(), |age| format!(" AND written > {now} - {age}"));
     let look = format!(
-        "SELECT number, event, detail, person, db_user, written, {now} - written
-         FROM {table} WHERE event IN ({events}) ORDER BY number"
+        "SELECT number, event, detail, person, db_user, written
+         FROM {table} WHERE event IN ({events}){newest} ORDER BY number"
     );
     let rows = DB::query(connection, look, READING).await?;
     let read = rows.iter().map(|row| Event::read(row).map_err(damaged));

@@ -249,7 +249,7 @@ async fn keeper<DB: TrailDatabase>(
     names: &Names,
     known: i64,
 ) -> Result<(Keeper, i64), AuditError> {
-    let events = event::named::<DB>(connection, names, &hold::EVENTS).await?;
+    let events = event::named::<DB>(connection, names, &hold::EVENTS, None).await?;
     let newest = events.last().map_or(0, |event| event.number);
     let then = events.iter().filter(|event| event.number <= known);
     let then: Vec<_> = then.cloned().collect();

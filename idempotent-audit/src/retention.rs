@@ -35,7 +35,9 @@ impl Audit {
     ///
     /// [`AuditError::Store`] if the database does not answer.
     pub async fn holds(&self) -> Result<Vec<Held>, AuditError> {
-        Ok(standing(&self.trail.events(&self.names, &EVENTS).await?))
+        Ok(standing(
+            &self.trail.events(&self.names, &EVENTS, None).await?,
+        ))
     }
 
     /// Begins to prune the trail: entries that were sealed more than 400 days ago lose their

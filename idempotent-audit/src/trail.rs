@@ -32,8 +32,13 @@ pub(crate) trait Trail: Send + Sync {
     /// Returns the id of the store.
     async fn check(&self, names: &Names) -> Result<String, AuditError>;
     async fn write(&self, names: &Names, event: &NewEvent<'_>) -> Result<(), AuditError>;
-    /// The events with these names.
-    async fn events(&self, names: &Names, events: &[&str]) -> Result<Vec<Event>, AuditError>;
+    /// The events with these names: all, or those of the last microseconds.
+    async fn events(
+        &self,
+        names: &Names,
+        events: &[&str],
+        newest: Option<i64>,
+    ) -> Result<Vec<Event>, AuditError>;
     /// The user who is logged in; `None` where there are no users.
     async fn user(&self) -> Result<Option<String>, AuditError>;
     async fn prune(&self, names: &Names, keep: Duration) -> Result<Pruned, AuditError>;
@@ -90,10 +95,15 @@ impl<DB: TrailDatabase> Trail for Over<DB> {
         .await
     }
 
-    async fn events(&self, names: &Names, events: &[&str]) -> Result<Vec<Event>, AuditError> {
+    async fn events(
+        &self,
+        names: &Names,
+        events: &[&str],
+        newest: Option<i64>,
+    ) -> Result<Vec<Event>, AuditError> {
         let mut connection = self.connection().await?;
         let names = &names.at(DB::place(&mut connection, names).await?);
-        Ok(event::named::<DB>(&mut connection, names, events).await?)
+        Ok(event::named::<DB>(&mut connection, names, events, newest).await?)
     }
 
     async fn user(&self) -> Result<Option<String>, AuditError> {

@@ -1,8 +1,8 @@
 //! A task that verifies the trail again and again.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
 };
 
 use idempotent_runtime::{Error, IntoDuration, Time};
@@ -40,11 +40,12 @@ impl Audit {
                 "a trail is read as a whole at each verification: take hours, or a second at least",
             ));
         }
-        let last = Verifications::default();
+        let last = Verifications::new(every);
         let (audit, keeps) = (self.clone(), last.clone());
         let task = tokio::spawn(async move {
             loop {
-                keeps.keep(audit.verify().run().await);
+                let began = Instant::now();
+                keeps.keep(audit.verify().run().await, began);
                 tokio::time::sleep(every).await;
             }
         });
@@ -77,26 +78,58 @@ impl VerifyTask {
 impl Drop for VerifyTask {
     fn drop(&mut self) {
         self.task.abort();
+        self.last.state().is_dropped = true;
     }
 }
 
 /// Returns the last verification of a [task](VerifyTask).
-#[derive(Clone, Debug, Default)]
-pub struct Verifications(Arc<Mutex<Option<Arc<Verified>>>>);
+#[derive(Clone, Debug)]
+pub struct Verifications(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    every: Duration,
+    /// When the last verification ended, or else when the task began, and how long the longest one
+    /// took.
+    ended: Instant,
+    longest: Duration,
+    last: Option<Arc<Verified>>,
+    is_dropped: bool,
+}
 
 impl Verifications {
+    fn new(every: Duration) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            every,
+            ended: Instant::now(),
+            longest: Duration::from_secs(60),
+            last: None,
+            is_dropped: false,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the last verification; `None` before the first one has ended.
     #[must_use]
     pub fn last(&self) -> Option<Arc<Verified>> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.clone()
+        self.state().last.clone()
     }
 
-    fn keep(&self, result: Result<Report, AuditError>) {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let micros = since.unwrap_or_default().as_micros();
+    /// Returns whether the next verification does not come: the task was dropped, or is late by as
+    /// long as it usually sleeps and works, and a minute at least. The last one is no news then.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        let state = self.state();
+        let longest = (state.every + state.longest).saturating_mul(2);
+        state.is_dropped || state.ended.elapsed() > longest
+    }
+
+    fn keep(&self, result: Result<Report, AuditError>, began: Instant) {
         let verified = Verified {
-            at: Time::from_micros(i64::try_from(micros).unwrap_or(i64::MAX)),
+            at: now(),
             result: result.map_err(Arc::new),
         };
         match &verified.result {
@@ -110,8 +143,17 @@ impl Verifications {
             ),
             Ok(_) => {}
         }
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(verified));
+        let mut state = self.state();
+        state.ended = Instant::now();
+        state.longest = state.longest.max(began.elapsed());
+        state.last = Some(Arc::new(verified));
     }
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let micros = since.unwrap_or_default().as_micros();
+    Time::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }
 
 /// A verification that has ended. Its text is one sentence.

@@ -113,10 +113,92 @@ fn schema(sent: &Sent) -> Result<Option<u32>, Error> {
 }
 
 fn json(sent: &Sent) -> Result<Value, Error> {
-    let value = serde_json::from_str(&sent.value);
-    value.map_err(|_| {
+    let value: Value = serde_json::from_str(&sent.value).map_err(|_| {
         Error::InvalidPolicy(
             "the value is no JSON: a text has quotes of its own, such as \"receipt-99\"",
         )
-    })
+    })?;
+    match parts(&sent.value) == parts(&value.to_string()) {
+        true => Ok(value),
+        false => Err(Error::InvalidPolicy(
+            "the store would keep another value than you typed: a number is too long or written in another way, as 1.10 for 1.1, or a field is there twice",
+        )),
+    }
+}
+
+/// The numbers of a JSON text, in some order, and how many fields it has.
+fn parts(json: &str) -> (Vec<&str>, usize) {
+    let (mut numbers, mut fields) = (Vec::new(), 0);
+    let mut rest = json;
+    while let Some(at) = rest.find(|it: char| "\":-".contains(it) || it.is_ascii_digit()) {
+        rest = &rest[at..];
+        let end = match rest.as_bytes()[0] {
+            b'"' => end_of_text(rest),
+            b':' => {
+                fields += 1;
+                1
+            }
+            _ => {
+                let is_more = |it: char| !(it.is_ascii_alphanumeric() || "+-.".contains(it));
+                let end = rest.find(is_more).unwrap_or(rest.len());
+                numbers.push(&rest[..end]);
+                end
+            }
+        };
+        rest = &rest[end..];
+    }
+    numbers.sort_unstable();
+    (numbers, fields)
+}
+
+/// The end of the text that begins here, behind its last quote.
+fn end_of_text(json: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, it) in json.char_indices().skip(1) {
+        match it {
+            '"' if !is_escaped => return at + 1,
+            it => is_escaped = it == '\\' && !is_escaped,
+        }
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_kept_as_it_was_typed_or_refused() {
+        let kept = |value: &str| {
+            let sent = Sent {
+                value: value.to_owned(),
+                ..Sent::default()
+            };
+            json(&sent).is_ok()
+        };
+        for value in [
+            "1250",
+            "-7",
+            "1.5",
+            " { \"a\" : [1, 2, {\"b\":null}] , \"c\" : \"x:1 \\\" 2\" } ",
+            "\"\\\\\"",
+            "\"\\u00e4 ä 12345678901234567890123\"",
+            "18446744073709551615",
+        ] {
+            assert!(kept(value), "{value}");
+        }
+        for value in [
+            "123456789012345678901234567890",
+            "18446744073709551616",
+            "1.10",
+            "1e2",
+            "{\"a\":1,\"a\":2}",
+            "{\"a\":\"x\",\"a\":\"y\"}",
+            "[0.1000000000000000055511151231257827]",
+            "receipt-99",
+            "",
+        ] {
+            assert!(!kept(value), "{value}");
+        }
+    }
 }

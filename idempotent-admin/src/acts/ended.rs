@@ -1,6 +1,6 @@
 //! How an act ended.
 
-use idempotent_runtime::{BoxError, Error, Moved, record::Version};
+use idempotent_runtime::{BoxError, Error, Moved, Time, operate::Explanation, record::Version};
 
 use super::{Place, Sent, carry_out::carry_out};
 use crate::{access::Person, page::Page, record_act::Ended};
@@ -53,12 +53,20 @@ async fn proposed(
     })
 }
 
-/// The person or the program that wrote the version that stands, and when.
+/// The person or the program that wrote the version that is there, and when.
 fn who_moved(moved: &Moved) -> String {
-    let who = match &moved.by {
-        Some(by) => by.to_string(),
-        None => format!("the process {}", moved.holder),
-    };
-    let when = moved.at.map(|at| format!(", at {at}")).unwrap_or_default();
+    written(moved.by.as_deref(), &moved.holder, moved.at)
+}
+
+/// The same for a record that was read.
+pub(crate) fn who_wrote(story: &Explanation) -> String {
+    let row = &story.row;
+    let by = row.note.as_ref().and_then(|note| note.by.as_deref());
+    written(by, &row.holder, row.finished)
+}
+
+fn written(by: Option<&str>, holder: &str, at: Option<Time>) -> String {
+    let who = by.map_or_else(|| format!("the process {holder}"), str::to_owned);
+    let when = at.map(|at| format!(", at {at}")).unwrap_or_default();
     format!("it was written by {who}{when}")
 }

@@ -101,11 +101,20 @@ pub(super) fn in_short(duration: Duration) -> String {
 
 /// A person whom nobody knows.
 pub(crate) fn refused() -> Markup {
+    bare("Not allowed", "You have no right to see this page.")
+}
+
+/// A path that is no page. How deep it lies is not known, so it has no link.
+pub(crate) fn no_page() -> Markup {
+    bare("No such page", "There is no such page.")
+}
+
+fn bare(title: &str, text: &str) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head { meta charset="utf-8"; title { "Not allowed" } }
-            body { main { h1 { "Not allowed" } p { "You have no right to see this page." } } }
+            head { meta charset="utf-8"; title { (title) } }
+            body { main { h1 { (title) } p { (text) } } }
         }
     }
 }

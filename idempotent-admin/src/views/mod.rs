@@ -13,7 +13,7 @@ mod record;
 pub(crate) use self::{
     act::{Wanted, ended, form, not_here, revealed, title},
     bulk::{bulk_ended, bulk_form, no_bulk, no_bulk_below},
-    layout::{failed, missing, refused},
+    layout::{failed, missing, no_page, refused},
     list::{Listed, list, no_list},
     outbox::{no_outbox, outbox, outbox_ended, outbox_form},
     overview::overview,

@@ -36,7 +36,7 @@ fn table_of_keys(acts: Acts<'_>, parked: &[ParkedKey]) -> Markup {
         @for it in parked { tr {
             td { (it.key) } td { (it.topic) } td { (in_short(it.since)) }
             td.number { (it.messages) } td { (it.reason) }
-            td { (links(acts, &wanted, &it.key, &it.message)) }
+            td { (links(acts, &wanted, &it.key, &it.message, 0)) }
         } }
     };
     let heads = ["Key", "Topic", "For", "Messages", "Reason", "Acts"];
@@ -51,7 +51,7 @@ fn table_of_messages(acts: Acts<'_>, set_aside: &[SetAside]) -> Markup {
             tr {
                 td { (it.message) } td { (it.topic) } td { (key) } td.number { (it.bytes) }
                 td { (time(it.at, None)) } td { (it.reason) }
-                td { (links(acts, &wanted, key, &it.message)) }
+                td { (links(acts, &wanted, key, &it.message, it.at.as_micros())) }
             }
         }
     };
@@ -67,10 +67,11 @@ fn table_of_messages(acts: Acts<'_>, set_aside: &[SetAside]) -> Markup {
     table("Messages that were set aside", &heads, &rows)
 }
 
-fn links(acts: Acts<'_>, wanted: &[OutboxAct], key: &str, message: &str) -> Markup {
+fn links(acts: Acts<'_>, wanted: &[OutboxAct], key: &str, message: &str, at: i64) -> Markup {
+    let at = at.to_string();
     html! {
         @for (name, act) in acts.iter().filter(|(_, act)| wanted.contains(act)) {
-            @let about = [("key", key), ("message", message)];
+            @let about = [("key", key), ("message", message), ("at", &at)];
             a href=(with_search(&format!("outbox/{name}"), &about)) { (title(*act)) } " "
         }
     }
@@ -111,6 +112,7 @@ pub(crate) fn outbox_form(
         form.act method="post" action=(name) {
             input type="hidden" name="key" value=(target.key);
             input type="hidden" name="message" value=(target.message);
+            input type="hidden" name="at" value=(target.at);
             input type="hidden" name="token" value=(token);
             label { "Reason, which the outbox keeps"
                 textarea name="reason" required maxlength="4096" rows="3" {}

@@ -30,7 +30,10 @@ pub(crate) fn overview(
         @if has_approvals { p { a href="approvals" { "Proposals that a second person approves" } } }
         @if has_outbox { (topics(overview)) }
         @if let Some(hour) = hour { (chart(hour)) }
-        (health(&overview.health))
+        @match &overview.health {
+            Ok(it) => (health(it)),
+            Err(error) => section { h2 { "Health" } p role="alert" { "The store does not answer: " (error) } },
+        }
         (protected(operations, changes))
     };
     page(person, Depth::Top, "Overview", &content)

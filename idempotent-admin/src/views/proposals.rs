@@ -3,7 +3,11 @@
 use maud::{Markup, html};
 
 use super::layout::{page, time};
-use crate::{access::Person, links::Depth, trail::Proposal};
+use crate::{
+    access::{Act, Person},
+    links::Depth,
+    trail::Proposal,
+};
 
 /// The proposals; those that the person may approve have a token.
 pub(crate) fn proposals(person: &Person, all: &[(Proposal, Option<String>)]) -> Markup {
@@ -16,7 +20,7 @@ pub(crate) fn proposals(person: &Person, all: &[(Proposal, Option<String>)]) -> 
                     dt { "Record" } dd { a href={ "records/" (it.record.to_hex()) } { code { (it.record.short()) } } }
                     dt { "Proposed by" } dd { (it.by) }
                     dt { "Reason" } dd { (it.because) }
-                    dt { "The end that is wanted" } dd { code { (it.text) } }
+                    dt { "The end that is wanted" } dd { code { (end(it, person.may(Act::Approve))) } }
                     dt { "Approved by" } dd { (approved_by(it)) }
                     dt { "Until" } dd { (time(it.until, None)) }
                 }
@@ -25,6 +29,15 @@ pub(crate) fn proposals(person: &Person, all: &[(Proposal, Option<String>)]) -> 
         }
     };
     page(person, Depth::Top, "Proposals", &content)
+}
+
+/// The end of a proposal. The hash of a short outcome says which it is, so only those see it who
+/// may approve it.
+fn end(proposal: &Proposal, with_hash: bool) -> &str {
+    match proposal.text.rsplit_once(' ') {
+        Some((end, _)) if !with_hash => end,
+        _ => &proposal.text,
+    }
 }
 
 fn approved_by(proposal: &Proposal) -> String {

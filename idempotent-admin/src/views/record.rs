@@ -55,6 +55,7 @@ fn has_outcome(row: &RecordRow) -> bool {
 fn reveal(row: &RecordRow, token: &str) -> Markup {
     html! {
         form method="post" action={ (row.id.to_hex()) "/reveal" } {
+            input type="hidden" name="version" value=(version(row));
             input type="hidden" name="token" value=(token);
             button type="submit" { "Reveal the outcome" }
         }

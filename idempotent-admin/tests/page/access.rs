@@ -69,9 +69,55 @@ async fn the_first_page_is_found_below_any_prefix() {
     let idem = Idempotency::memory();
     let alone = Page::new(idem.clone(), by_header).router();
     let nested = app(&idem);
-    for (page, path, expected) in [(&alone, "/", "overview"), (&nested, "/ops", "ops/overview")] {
+    for (page, path, expected) in [
+        (&alone, "/", "./overview"),
+        (&nested, "/ops", "./ops/overview"),
+    ] {
         let moved = get(page, path).await;
         assert_eq!(moved.status, StatusCode::TEMPORARY_REDIRECT, "{path}");
         assert_eq!(moved.headers["location"], expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_without_a_name_is_nobody() {
+    let page = app(&Idempotency::memory());
+    let long = "a".repeat(257);
+    for name in ["", " ", "\t", long.as_str()] {
+        let request = Request::get("/ops/overview").header("x-user", name);
+        let refused = ask(&page, request).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{name:?}");
+    }
+    let request = Request::get("/ops/overview").header("x-user", " anna ");
+    ask(&page, request)
+        .await
+        .has("<p class=\"person\">anna</p>");
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_page_is_asked_for_and_has_the_headers() {
+    let idem = Idempotency::memory();
+    let below = axum::Router::new().nest("/{tenant}/ops", app(&idem));
+    for (page, path) in [
+        (app(&idem), "/ops/nothing"),
+        (app(&idem), "/ops/records/"),
+        (below, "/shop/ops/ops/records/a/b/c"),
+    ] {
+        let none = get(&page, path).await;
+        assert_eq!(none.status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(none.headers["cache-control"], "no-store", "{path}");
+        let refused = ask(&page, Request::get(path)).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_leads_to_no_other_site() {
+    let page = Page::new(Idempotency::memory(), by_header).router();
+    let page = axum::Router::new().nest("/{tenant}", page);
+    for path in ["/http:evil.example", "/javascript:alert(1)"] {
+        let moved = get(&page, path).await;
+        let location = moved.headers["location"].to_str().expect("text");
+        assert!(location.starts_with("./"), "{location}");
     }
 }

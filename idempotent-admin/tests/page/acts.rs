@@ -272,6 +272,30 @@ async fn only_a_form_of_this_page_changes_anything() {
 }
 
 #[tokio::test]
+async fn a_form_that_is_shown_again_is_for_the_version_that_was_seen() {
+    let idem = Idempotency::memory();
+    let id = charged(&idem, "order-1").await;
+    let app = app(&idem);
+    let form = Form::of(&app, id, "invalidate").await;
+    let again = form.clone().with("reason", " ").send(&app).await;
+    assert_eq!(again.status, StatusCode::BAD_REQUEST);
+    let again = Form::shown(
+        "anna",
+        &again,
+        &format!("/records/{}/invalidate", id.to_hex()),
+    );
+    assert_eq!(again.field("version"), form.field("version"));
+
+    let given_up = idem.invalidate(id, "wrong").by("carl").await;
+    given_up.expect("it is given up");
+    charged(&idem, "order-1").await;
+    let moved = form.with("reason", " ").send(&app).await;
+    assert_eq!(moved.status, StatusCode::CONFLICT, "{}", moved.text);
+    moved.has("The record has moved since you saw it");
+    moved.lacks("<form");
+}
+
+#[tokio::test]
 async fn an_act_without_an_answer_of_the_store_says_so() {
     let store = FaultyStore::new(idempotent_runtime::MemoryStore::new());
     let idem = Idempotency::new(store.clone());

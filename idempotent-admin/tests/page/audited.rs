@@ -116,4 +116,8 @@ async fn every_page_has_the_last_verification_on_top() {
         let shown = get(&page, path).await;
         shown.has("<p role=\"alert\">The audit trail is not what it was");
     }
+    drop(verifying);
+    get(&page, "/overview")
+        .await
+        .has("<p role=\"alert\">The audit trail is not verified any more");
 }

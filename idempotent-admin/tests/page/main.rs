@@ -6,6 +6,7 @@ mod audited;
 mod bulk;
 mod example;
 mod forms;
+mod hangs;
 mod outboxes;
 mod pages;
 mod proposals;

@@ -162,6 +162,59 @@ async fn a_message_that_was_set_aside_is_sent_again_or_deleted() {
 }
 
 #[tokio::test]
+async fn a_form_is_for_one_time_that_a_message_was_set_aside() {
+    let post = post().await;
+    let set_aside = async || {
+        let parked = post.outbox.parked().await.expect("a list").remove(0);
+        let discard = post.outbox.discard(&parked.key, &parked.id);
+        assert_eq!(discard.because("r").await, Ok(true));
+        parked.id
+    };
+    let message = set_aside().await;
+    let list = get(&post.app, "/outbox").await;
+    let old = opened(&post, &list, "delete").await.with("reason", "r");
+    let rejected = post.outbox.rejected().await.expect("a list").remove(0);
+    assert_eq!(post.outbox.send_again(&rejected).await, Ok(true));
+    // The other message of the key is first, until it is set aside, too.
+    for _ in 0..2 {
+        park(&post.outbox).await;
+        set_aside().await;
+    }
+    let has = async || {
+        let messages = post.outbox.rejected().id(&message).await;
+        messages.expect("a list").len()
+    };
+    assert_eq!(has().await, 1);
+    let moved = old.send(&post.app).await;
+    assert_eq!(moved.status, StatusCode::CONFLICT, "{}", moved.text);
+    assert_eq!(has().await, 1, "it is still there");
+}
+
+#[tokio::test]
+async fn a_form_shows_no_key_but_that_of_its_message() {
+    let post = post().await;
+    let parked = post.outbox.parked().await.expect("a list").remove(0);
+    let discard = post.outbox.discard(&parked.key, &parked.id);
+    assert_eq!(discard.because("r").await, Ok(true));
+    let list = get(&post.app, "/outbox").await;
+    let link = list.link("outbox/delete");
+    let (before, rest) = link.split_once("key=").expect("a key");
+    let (_, rest) = rest.split_once('&').expect("the message");
+    let other = get(
+        &post.app,
+        &format!("/{before}key=checked%20by%20the%20owner&{rest}"),
+    )
+    .await;
+    assert_eq!(other.status, StatusCode::NOT_FOUND);
+    other.lacks("checked by the owner");
+    for act in ["resume", "discard"] {
+        let path = format!("/outbox/{act}?key=other&message={}", parked.id);
+        let other = get(&post.app, &path).await;
+        assert_eq!(other.status, StatusCode::NOT_FOUND, "{act}");
+    }
+}
+
+#[tokio::test]
 async fn an_act_on_an_outbox_needs_the_right_and_its_own_form() {
     let post = post().await;
     let list = get(&post.app, "/outbox").await;

@@ -53,6 +53,11 @@ async fn a_second_person_approves_what_the_first_one_wants() {
     assert_eq!(get(&app, "/overview").await.link("Proposals"), "approvals");
     let own = get(&app, "/approvals").await;
     own.has("dashboard, row 7");
+    let reads = http::Request::get("/approvals").header("x-user", "dave");
+    let reads = crate::shop::ask(&app, reads.header("x-taken", "1")).await;
+    reads.has("dashboard, row 7");
+    reads.lacks(" -</code>");
+    own.has(" -</code>");
     own.lacks("<button type=\"submit\">Approve");
     let as_carl = || Form::opened_by("carl", &app, "/approvals");
     let approve = as_carl().await;
@@ -106,6 +111,14 @@ async fn a_second_person_approves_what_the_first_one_wants() {
     let approved = approve.with("reason", "I saw it, too").send(&app).await;
     assert_eq!(approved.status, StatusCode::OK, "{}", approved.text);
     get(&app, "/approvals").await.has("carl");
+    let twice = Form::opened_by("carl", &app, "/approvals").await;
+    let twice = twice
+        .at(&format!("/approvals/{number}"))
+        .with("reason", "r");
+    let twice = twice.send(&app).await;
+    assert_eq!(twice.status, StatusCode::CONFLICT, "{}", twice.text);
+    let late = Form::opened_by("dave", &app, "/approvals").await;
+    let late = late.at(&format!("/approvals/{number}")).with("reason", "r");
     let done = settle.send(&app).await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.text);
     let call = idem.call("payments.charge").key("order-1");
@@ -115,6 +128,9 @@ async fn a_second_person_approves_what_the_first_one_wants() {
             .expect("a replay"),
         7
     );
+    let late = late.send(&app).await;
+    assert_eq!(late.status, StatusCode::CONFLICT, "{}", late.text);
+    late.has("The record has moved since this was proposed.");
 }
 
 #[tokio::test]

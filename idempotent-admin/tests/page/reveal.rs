@@ -88,6 +88,21 @@ async fn an_outcome_is_revealed_to_a_person_and_observers_are_told() {
 }
 
 #[tokio::test]
+async fn an_outcome_that_came_later_is_not_revealed_by_an_old_form() {
+    let idem = Idempotency::memory();
+    let id = charged(&idem, "order-1").await;
+    let (app, path) = (app(&idem), format!("/records/{}", id.to_hex()));
+    let form = Form::shown("anna", &get(&app, &path).await, &format!("{path}/reveal"));
+    let given_up = idem.invalidate(id, "wrong").by("carl").await;
+    given_up.expect("it is given up");
+    charged(&idem, "order-1").await;
+    let moved = form.send(&app).await;
+    assert_eq!(moved.status, StatusCode::CONFLICT, "{}", moved.text);
+    moved.has("The record has moved");
+    moved.lacks("secret");
+}
+
+#[tokio::test]
 async fn any_bytes_are_shown_and_none_is_markup() {
     let idem = Idempotency::memory();
     let app = app(&idem);
@@ -135,7 +150,7 @@ async fn with_an_audit_a_revealing_is_an_event_first() {
         .connect()
         .await
         .expect("it stands");
-    let idem = Idempotency::builder(store).audit(audit).build();
+    let idem = Idempotency::builder(store).audit(audit.clone()).build();
     let idem = idem.expect("a handle");
     let id = charged(&idem, "order-1").await;
     let (app, path) = (app(&idem), format!("/records/{}", id.to_hex()));
@@ -148,6 +163,21 @@ async fn with_an_audit_a_revealing_is_an_event_first() {
         .await
         .expect("an event");
     assert_eq!(detail, format!("record {}, to anna", id.to_hex()));
+
+    // A trigger is gone: a handle that has not looked before finds that out.
+    let store = SqliteStore::open(&file).await.expect("a file");
+    let fresh = Idempotency::builder(store).audit(audit).build();
+    let fresh = self::app(&fresh.expect("a handle"));
+    let gone = "DROP TRIGGER idempotent_audit_record_insert";
+    sqlx::query(gone).execute(&pool).await.expect("it is gone");
+    let refused = form.send(&fresh).await;
+    assert_eq!(
+        refused.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        refused.text
+    );
+    refused.lacks("secret");
 
     let gone = "DROP TABLE idempotent_audit_events";
     sqlx::query(gone).execute(&pool).await.expect("it is gone");

@@ -16,12 +16,12 @@ impl Idempotency {
     ///
     /// [`Observer::revealed`](crate::Observer::revealed) is called before it returns, with the
     /// person, and a line at INFO is logged. With an [audit](crate::Builder::audit), an event
-    /// `reveal` is written first.
+    /// `reveal` is written first, and the audit must be that of the store.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] if `by` is empty or has more than 256 bytes, [`Error::NotSettled`]
-    /// if there is no such record, [`Error::AuditMissing`] if the event could not be written,
+    /// if there is no such record, [`Error::AuditMissing`] if the audit is missing or the event could not be written,
     /// [`Error::Store`] when the store fails.
     ///
     /// # Cancel safety
@@ -64,6 +64,9 @@ impl Idempotency {
             return Ok(None);
         };
         let operation = &record.subject.operation;
+        if let Some(audit) = self.engine().unseen_audit() {
+            audit.confirm(operation).await?;
+        }
         if let Some(audit) = self.engine().audit() {
             audit.revealed(operation, &id, by).await?;
         }

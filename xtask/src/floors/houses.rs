@@ -139,7 +139,8 @@ pub(super) const HOUSES: &[House] = &[
         module: &[],
         floors: &[
             &[
-                "chart", "chosen", "links", "outbox", "origin", "replies", "token", "trail",
+                "chart", "chosen", "limit", "links", "outbox", "origin", "replies", "token",
+                "trail",
             ],
             &["access"],
             &["overview", "record_act", "search"],
