@@ -32,7 +32,7 @@ async fn a_record_is_shown_with_its_outcome(shop: Shop) {
     "#]]
     .assert_eq(&shop.run(&["show", &id]).all());
     expect![[r#"
-        {"attempt":1,"created":"TIME","expires":"TIME","finished":"TIME","holder":"till-3","id":"a7ba5fc94c5f57f35a1bdf77107a7ebc7ce5315b143a7713cc865cf46645ade3","is_stream":false,"key":"order-1","lease_end":"TIME","note":null,"operation":"payments.charge","outcome":{"bytes":20,"kind":"value","schema":0},"scope":null,"state":"done","steps":[],"version":"VERSION","value":"receipt of order-1"}
+        {"attempt":1,"created":"TIME","expires":"TIME","finished":"TIME","holder":"till-3","id":"a7ba5fc94c5f57f35a1bdf77107a7ebc7ce5315b143a7713cc865cf46645ade3","is_stream":false,"key":"order-1","lease_end":"TIME","note":null,"operation":"payments.charge","outcome":{"bytes":20,"kind":"value","schema":0},"scope":null,"state":"done","steps":[],"value":"receipt of order-1","version":"VERSION"}
         exit code 0
     "#]].assert_eq(&shop.run(&["show", &id, "--json"]).all());
 }

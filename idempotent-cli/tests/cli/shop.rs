@@ -1,6 +1,7 @@
 //! A store with the records of a shop, and the command line over it.
 
 use std::{
+    collections::BTreeMap,
     env,
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
@@ -17,6 +18,7 @@ use idempotent_runtime::{
     store::{MySqlStore, PostgresStore, RedisStore, SqliteStore},
 };
 use regex::Regex;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
@@ -263,7 +265,29 @@ impl Ran {
 
     /// Output, errors and exit code, for a comparison.
     pub(crate) fn all(&self) -> String {
-        format!("{}{}exit code {}\n", self.out, self.err, self.code)
+        let lines = self.out.lines().map(|line| in_order(line) + "\n");
+        let out: String = lines.collect();
+        format!("{out}{}exit code {}\n", self.err, self.code)
+    }
+}
+
+/// A line with the fields of JSON in the order of their names: a feature of another crate's sets
+/// the order in which they are written.
+fn in_order(line: &str) -> String {
+    fn sorted(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields: BTreeMap<_, _> = fields.into_iter().collect();
+                let fields = fields.into_iter().map(|(name, it)| (name, sorted(it)));
+                Value::Object(fields.collect())
+            }
+            Value::Array(items) => items.into_iter().map(sorted).collect(),
+            value => value,
+        }
+    }
+    match serde_json::from_str(line) {
+        Ok(value @ Value::Object(_)) => sorted(value).to_string(),
+        _ => line.to_owned(),
     }
 }
 
