@@ -8,6 +8,7 @@
 //! The order in which threads meet does not, so a seed that fails may have to be run more than
 //! once.
 
+mod disk;
 mod judge;
 mod programs;
 mod seen;
@@ -29,6 +30,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use self::{
+    disk::{Disk, OnDisk},
     judge::Evidence,
     programs::{Call, Habits, Program, Told},
     service::{Gateway, Process},
@@ -110,6 +112,7 @@ struct Run {
     network: Proxy,
     /// The journals of the programs, which outlive them: one for each, or one for all.
     journals: Vec<Arc<dyn ClientJournal>>,
+    disk: Disk,
     programs: Vec<Program>,
     calls: JoinSet<Option<Told>>,
     told: Vec<Told>,
@@ -127,9 +130,13 @@ impl Run {
         let mut rng = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
         let folder = tempfile::tempdir().expect("a folder");
+        let disk = Disk::default();
         let file = SqliteJournal::open(folder.path().join("calls.db")).await;
         let mut journals: Vec<Arc<dyn ClientJournal>> = vec![
-            Arc::new(file.expect("a journal")),
+            Arc::new(OnDisk {
+                file: file.expect("a journal"),
+                disk: disk.clone(),
+            }),
             Arc::new(MemoryJournal::new()),
         ];
         if rng.random() {
@@ -148,6 +155,7 @@ impl Run {
             _folder: folder,
             clock,
             journals,
+            disk,
             is_long: rng.random(),
             since_sleep: 0,
             rng,
@@ -201,7 +209,7 @@ impl Run {
                 let program = self.rng.random_range(0..self.programs.len());
                 self.begin(program, call);
             }
-            self.happen();
+            self.happen().await;
             let by = self.rng.random_range(0..60);
             self.go_on(by).await;
         }
@@ -247,7 +255,7 @@ impl Run {
     async fn go_on(&mut self, milliseconds: u64) {
         // The network takes time of its own, and attempts are not to be over before it has had any.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        self.clock.advance(Duration::from_millis(milliseconds));
+        self.pass(Duration::from_millis(milliseconds)).await;
         while let Some(ended) = self.calls.try_join_next() {
             match ended {
                 Ok(told) => self.told.extend(told),
@@ -258,9 +266,17 @@ impl Run {
         }
     }
 
+    /// Moves the time on, as soon as the disk is at nothing.
+    async fn pass(&self, time: Duration) {
+        while self.disk.is_busy() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.clock.advance(time);
+    }
+
     /// Now and then something is cut, sent to another process, or dies and begins again, and
     /// machines sleep.
-    fn happen(&mut self) {
+    async fn happen(&mut self) {
         let process = self.rng.random_range(0..self.processes.len());
         let cuts = [
             Disconnect::BeforeRequest,
@@ -304,7 +320,7 @@ impl Run {
             // By less than clocks may differ, so that no request is under way for as long as that.
             98..116 if self.is_long && self.since_sleep > 50 => {
                 let sleep = Duration::from_secs(self.rng.random_range(0..150));
-                self.clock.advance(sleep);
+                self.pass(sleep).await;
                 self.since_sleep = 0;
             }
             _ => {}
