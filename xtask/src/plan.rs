@@ -142,6 +142,7 @@ pub(crate) fn lint() -> Vec<Step> {
     steps.push(alone("the page with an audit", "idempotent-admin", audited));
     steps.push(fuzz());
     steps.push(docs());
+    steps.push(packages());
     let oldest = concat!("+", env!("CARGO_PKG_RUST_VERSION"));
     if is_installed(oldest) {
         steps.push(oldest_rust(oldest, &features));
@@ -158,11 +159,26 @@ pub(crate) fn lint() -> Vec<Step> {
     steps
 }
 
+/// The crates that are published, as arguments.
+fn published() -> String {
+    const PACKAGES: [&str; 6] = ["macros", "runtime", "client", "audit", "admin", "cli"];
+    PACKAGES
+        .map(|name| format!("--package idempotent-{name}"))
+        .join(" ")
+}
+
+/// The archives of the crates that are published. They are not built: the workspace is.
+fn packages() -> Step {
+    let packages = published();
+    step(
+        "packages",
+        &format!("package {packages} --no-verify --allow-dirty --quiet"),
+    )
+}
+
 /// The documentation of the crates that are published. A broken link fails.
 pub(crate) fn docs() -> Step {
-    const PACKAGES: [&str; 6] = ["runtime", "client", "cli", "audit", "admin", "macros"];
-    let packages = PACKAGES.map(|name| format!("--package idempotent-{name}"));
-    let (packages, features) = (packages.join(" "), all_features());
+    let (packages, features) = (published(), all_features());
     let mut docs = step(
         "documentation",
         &format!("doc {packages} {features} --no-deps"),
