@@ -145,8 +145,8 @@ impl Page {
         self
     }
 
-    /// Sets the secret of the forms, which all processes that serve the page share. Without one, a form that one process made is refused by another one, and by the
-    /// same one after its restart.
+    /// Sets the secret of the forms, which all processes that serve the page share. Without one, a
+    /// form that one process made is refused by another one, and by the same one after its restart.
     pub fn secret(mut self, secret: &[u8; 32]) -> Self {
         self.secret = Secret::new(secret);
         self.has_secret = true;

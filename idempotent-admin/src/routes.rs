@@ -88,8 +88,7 @@ async fn no_page() -> Response {
     html(StatusCode::NOT_FOUND, views::no_page())
 }
 
-/// Leads to the overview. Where the path has no slash at its end, its last part stands before the
-/// link.
+/// Leads to the overview. If the path has no slash at its end, the link begins with its last part.
 async fn first(request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = OriginalUri::from_request_parts(&mut parts, &()).await;

@@ -27,7 +27,7 @@ impl Secret {
         Self(*secret)
     }
 
-    /// One that dies with the process.
+    /// Returns a secret that ends with the process.
     pub(crate) fn random() -> Self {
         Self(rand::random())
     }

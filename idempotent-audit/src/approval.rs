@@ -106,7 +106,8 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// [`AuditError::InvalidAct`] if no such proposal stands, or the same person proposed or approved it.
+    /// [`AuditError::InvalidAct`] if no such proposal stands, or the same person proposed or
+    /// approved it.
     /// [`AuditError::Store`] if the database does not answer. Awaited, the act fails as every
     /// [`TrailAct`].
     pub async fn approve(&self, number: i64, by: &str) -> Result<TrailAct<'_>, AuditError> {

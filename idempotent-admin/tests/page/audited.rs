@@ -2,38 +2,9 @@
 
 use http::StatusCode;
 use idempotent_admin::Page;
-use idempotent_audit::{Audit, VerifyTask};
-use idempotent_runtime::{Idempotency, store::SqliteStore};
-use sqlx::SqlitePool;
-use tempfile::TempDir;
+use idempotent_audit::VerifyTask;
 
-use crate::shop::{by_header, charged, get, uncertain};
-
-struct Audited {
-    idem: Idempotency,
-    audit: Audit,
-    pool: SqlitePool,
-    _folder: TempDir,
-}
-
-async fn audited() -> Audited {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("shop.db");
-    let store = SqliteStore::open(&file).await.expect("a file");
-    let pool = SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
-    let pool = pool.expect("a file");
-    Audit::sqlite(pool.clone())
-        .migrate()
-        .await
-        .expect("a trail");
-    let audit = Audit::sqlite(pool.clone()).connect().await;
-    Audited {
-        idem: Idempotency::new(store),
-        audit: audit.expect("it stands"),
-        pool,
-        _folder: folder,
-    }
-}
+use crate::shop::{audited, by_header, charged, get, uncertain};
 
 #[tokio::test]
 async fn a_record_has_its_entries_with_the_person_and_the_batch() {

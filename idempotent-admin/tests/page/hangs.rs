@@ -42,13 +42,12 @@ async fn browsers_that_leave_keep_nobody_from_the_overview() {
     let patience = Duration::from_secs(3);
     let first = tokio::time::timeout(patience, get(&page, "/ops/overview")).await;
     assert!(first.is_err(), "it leaves");
-    let next = tokio::spawn({
-        let page = page.clone();
-        async move { get(&page, "/ops/overview").await }
-    });
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    gate.open();
-    next.await.expect("no panic").has("mails.send");
+    let opens = async {
+        gate.arrived(1).await;
+        gate.open();
+    };
+    let (next, ()) = tokio::join!(get(&page, "/ops/overview"), opens);
+    next.has("mails.send");
     let reads = store.calls(StoreOperation::Scan) - before;
     assert_eq!(reads, 1, "it is read once");
 }

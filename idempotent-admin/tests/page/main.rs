@@ -12,4 +12,5 @@ mod pages;
 mod proposals;
 mod reveal;
 mod shop;
+mod steps;
 mod strange;

@@ -5,15 +5,11 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use http::{Request, StatusCode, request::Parts};
 use idempotent_admin::{Act, Page, Person};
-use idempotent_audit::Audit;
-use idempotent_runtime::{
-    Idempotency, MemoryStore, Observer, RawEnding, RawOutcome, RevealEvent, store::SqliteStore,
-};
-use sqlx::SqlitePool;
+use idempotent_runtime::{Idempotency, MemoryStore, Observer, RawEnding, RawOutcome, RevealEvent};
 
 use crate::{
     forms::Form,
-    shop::{ask, charged, get, uncertain},
+    shop::{ask, audited, charged, get, uncertain},
 };
 
 /// Anna and carl may read outcomes; ben may do everything else.
@@ -137,21 +133,13 @@ async fn any_bytes_are_shown_and_none_is_markup() {
 
 #[tokio::test]
 async fn with_an_audit_a_revealing_is_an_event_first() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("shop.db");
-    let store = SqliteStore::open(&file).await.expect("a file");
-    let pool = SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
-    let pool = pool.expect("a file");
-    Audit::sqlite(pool.clone())
-        .migrate()
-        .await
-        .expect("a trail");
-    let audit = Audit::sqlite(pool.clone())
-        .connect()
-        .await
-        .expect("it stands");
-    let idem = Idempotency::builder(store).audit(audit.clone()).build();
-    let idem = idem.expect("a handle");
+    let shop = audited().await;
+    let pool = &shop.pool;
+    let handle = || {
+        let idem = Idempotency::builder(shop.store.clone()).audit(shop.audit.clone());
+        idem.build().expect("a handle")
+    };
+    let idem = handle();
     let id = charged(&idem, "order-1").await;
     let (app, path) = (app(&idem), format!("/records/{}", id.to_hex()));
     let record = get(&app, &path).await;
@@ -159,17 +147,15 @@ async fn with_an_audit_a_revealing_is_an_event_first() {
     form.send(&app).await.has("very secret outcome");
     let event = "SELECT detail FROM idempotent_audit_events WHERE event = 'reveal'";
     let detail: String = sqlx::query_scalar(event)
-        .fetch_one(&pool)
+        .fetch_one(pool)
         .await
         .expect("an event");
     assert_eq!(detail, format!("record {}, to anna", id.to_hex()));
 
     // A trigger is gone: a handle that has not looked before finds that out.
-    let store = SqliteStore::open(&file).await.expect("a file");
-    let fresh = Idempotency::builder(store).audit(audit).build();
-    let fresh = self::app(&fresh.expect("a handle"));
+    let fresh = self::app(&handle());
     let gone = "DROP TRIGGER idempotent_audit_record_insert";
-    sqlx::query(gone).execute(&pool).await.expect("it is gone");
+    sqlx::query(gone).execute(pool).await.expect("it is gone");
     let refused = form.send(&fresh).await;
     assert_eq!(
         refused.status,
@@ -180,7 +166,7 @@ async fn with_an_audit_a_revealing_is_an_event_first() {
     refused.lacks("secret");
 
     let gone = "DROP TABLE idempotent_audit_events";
-    sqlx::query(gone).execute(&pool).await.expect("it is gone");
+    sqlx::query(gone).execute(pool).await.expect("it is gone");
     let refused = form.send(&app).await;
     assert_eq!(
         refused.status,

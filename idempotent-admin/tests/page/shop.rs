@@ -3,7 +3,10 @@
 use axum::{Router, body::Body};
 use http::{Request, StatusCode, header::HeaderMap, request::Parts};
 use idempotent_admin::{Page, Person};
-use idempotent_runtime::{Error, Idempotency, identity::RecordId, step};
+use idempotent_audit::Audit;
+use idempotent_runtime::{Error, Idempotency, identity::RecordId, step, store::SqliteStore};
+use sqlx::SqlitePool;
+use tempfile::TempDir;
 use tower::ServiceExt as _;
 
 /// An answer of the page.
@@ -93,4 +96,30 @@ pub(crate) async fn uncertain(idem: &Idempotency, operation: &str, key: &str) ->
 async fn id(idem: &Idempotency, operation: &str, key: &str) -> RecordId {
     let records = idem.records().operation(operation).key(key);
     records.page(1).await.expect("a page").rows[0].id
+}
+
+/// A shop in a file, whose records are audited.
+pub(crate) struct Audited {
+    pub(crate) store: SqliteStore,
+    pub(crate) idem: Idempotency,
+    pub(crate) audit: Audit,
+    pub(crate) pool: SqlitePool,
+    _folder: TempDir,
+}
+
+pub(crate) async fn audited() -> Audited {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("shop.db");
+    let store = SqliteStore::open(&file).await.expect("a file");
+    let pool = SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
+    let pool = pool.expect("a file");
+    let audit = || Audit::sqlite(pool.clone());
+    audit().migrate().await.expect("a trail");
+    Audited {
+        idem: Idempotency::new(store.clone()),
+        store,
+        audit: audit().connect().await.expect("it stands"),
+        pool,
+        _folder: folder,
+    }
 }

@@ -21,8 +21,8 @@ impl Idempotency {
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] if `by` is empty or has more than 256 bytes, [`Error::NotSettled`]
-    /// if there is no such record, [`Error::AuditMissing`] if the audit is missing or the event could not be written,
-    /// [`Error::Store`] when the store fails.
+    /// if there is no such record, [`Error::AuditMissing`] if the audit is missing or the event
+    /// could not be written, [`Error::Store`] if the store fails.
     ///
     /// # Cancel safety
     ///
