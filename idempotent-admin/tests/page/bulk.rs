@@ -131,6 +131,7 @@ async fn a_form_of_many_is_for_one_person_one_act_and_these_records() {
     for (form, status) in [
         (form.clone().with("reason", " "), StatusCode::BAD_REQUEST),
         (form.clone().and("record", &other), StatusCode::FORBIDDEN),
+        (form.clone().with("record", &other), StatusCode::FORBIDDEN),
         (form.clone().at("/bulk/resume"), StatusCode::FORBIDDEN),
         (form.clone().at("/bulk/undo"), StatusCode::BAD_REQUEST),
         (form.clone().with("record", "x"), StatusCode::BAD_REQUEST),

@@ -21,7 +21,9 @@ async fn a_store_that_hangs_gives_a_page() {
         store.fault(operation, On::Every, Fault::Delay(gate.clone()));
     }
     for path in ["/ops/records".to_owned(), format!("/ops/records/{id}")] {
+        let began = tokio::time::Instant::now();
         let away = get(&page, &path).await;
+        assert!(began.elapsed() < Duration::from_secs(6), "{path}");
         assert_eq!(away.status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
         away.has("for longer than 5 seconds");
     }

@@ -16,7 +16,8 @@ use crate::{
 fn access(request: &Parts) -> Option<Person> {
     let name = request.headers.get("x-user")?.to_str().ok()?;
     let acts = Act::ALL.into_iter();
-    let acts = acts.filter(|act| (*act == Act::Reveal) == (name != "ben"));
+    let reveals = name != "ben" && !request.headers.contains_key("x-taken");
+    let acts = acts.filter(|act| (*act == Act::Reveal) == reveals);
     Some(Person::reader(name).with(acts))
 }
 
@@ -55,6 +56,10 @@ async fn an_outcome_is_revealed_to_a_person_and_observers_are_told() {
     let form = Form::shown("anna", &record, &path);
     for (form, why) in [
         (form.clone().header("x-user", Some("ben")), "no right"),
+        (
+            form.clone().header("x-taken", Some("1")),
+            "her right was taken",
+        ),
         (form.clone().header("x-user", Some("carl")), "anna's form"),
         (
             form.clone().header("sec-fetch-site", Some("same-site")),
